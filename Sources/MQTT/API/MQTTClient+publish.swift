@@ -1,7 +1,5 @@
 public import MQTTCore
 import Messaging
-import Synchronization
-import Transport
 
 extension MQTTClient {
     /// Publishes a message and returns when the guarantee of its QoS is fulfilled.
@@ -58,29 +56,14 @@ extension MQTTClient {
     nonisolated(nonsending) func publish(
         bytes payload: [UInt8], to topic: String, qos: QoS, retain: Bool, properties: MQTTProperties
     ) async throws(MQTTError) -> MQTTReasonCode {
-        if qos == .atMostOnce {
-            if try publisher.publishAtMostOnce(payload, to: topic, retain: retain, properties: properties) {
-                return .success
-            }
-            return try await publishWhenThereIsRoom(payload, to: topic, retain: retain, properties: properties)
+        guard qos == .atMostOnce else {
+            let message = MQTTOutgoingMessage(payload, to: topic, qos: qos, retain: retain, properties: properties)
+            return try await publisher.publishAcknowledged(message).reasonCode
         }
-        // The usual case is in one function: each function that waits costs a frame and a check of the executor.
-        guard core.persistence == nil else {
-            return try await publishAcknowledged(payload, topic, qos, retain, properties)
+        while try !publisher.publishAtMostOnce(payload, to: topic, retain: retain, properties: properties) {
+            try await publisher.roomForAtMostOnce()
         }
-        let token = Atomic(Waiters<MQTTPublishers.Answer>.noToken)
-        let answer = await waiting { waiter in
-            publisher.publish(payload, to: topic, qos: qos, retain: retain, properties: properties, waiter, token)
-        } onCancel: {
-            publisher.cancel(token)
-        }
-        do throws(MQTTError) {
-            return try answer.get().reasonCode
-        } catch {
-            guard publisher.waitsForRoom(error) else { throw error }
-        }
-        try await publisher.waitForRoom()
-        return try await publishAcknowledged(payload, topic, qos, retain, properties)
+        return .success
     }
 
     /// Publishes many messages in their order and returns when the guarantees of all are fulfilled, with a single wait.
@@ -146,22 +129,6 @@ extension MQTTClient {
     private nonisolated func inThisVersion(_ messages: [MQTTOutgoingMessage]) -> [MQTTOutgoingMessage] {
         guard messages.contains(where: \.declaresFormat), !speaksProperties else { return messages }
         return messages.map { $0.declaresFormat ? $0.withoutFormat : $0 }
-    }
-
-    private nonisolated(nonsending) func publishAcknowledged(
-        _ payload: [UInt8], _ topic: String, _ qos: QoS, _ retain: Bool, _ properties: MQTTProperties
-    ) async throws(MQTTError) -> MQTTReasonCode {
-        let message = MQTTOutgoingMessage(payload, to: topic, qos: qos, retain: retain, properties: properties)
-        return try await publisher.publishAcknowledged(message).reasonCode
-    }
-
-    private nonisolated(nonsending) func publishWhenThereIsRoom(
-        _ payload: [UInt8], to topic: String, retain: Bool, properties: MQTTProperties
-    ) async throws(MQTTError) -> MQTTReasonCode {
-        repeat {
-            try await publisher.roomForAtMostOnce()
-        } while try !publisher.publishAtMostOnce(payload, to: topic, retain: retain, properties: properties)
-        return .success
     }
 }
 

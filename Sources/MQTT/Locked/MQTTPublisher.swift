@@ -45,8 +45,7 @@ struct MQTTPublisher {
         guard core.settings.options.queueOverflow == .dropOldest else { throw MQTTError(refusal) }
         let failure = link.perform { machine in
             machine.publishers.hand(
-                message.topic, message.payload, .atMostOnce, message.retain, message.properties,
-                token: MQTTPublishers.unawaitedBit, &machine.engine, at: machine.timeForQoS0)
+                message, token: MQTTPublishers.unawaitedBit, &machine.engine, at: machine.timeForQoS0)
         }
         reportDropped()
         if let failure { throw failure }
@@ -70,11 +69,9 @@ struct MQTTPublisher {
         while true {
             let token = Atomic(Waiters<MQTTPublishers.Answer>.noToken)
             let answer = await waiting { waiter in
-                publish(
-                    message.payload, to: message.topic, qos: message.qos, retain: message.retain,
-                    properties: message.properties, waiter, token)
+                begin(message, waiter, token)
             } onCancel: {
-                cancel(token)
+                link.perform { $0.publishers.cancel(token) }?.resume(returning: .failure(.cancelledWait))
             }
             do throws(MQTTError) {
                 return try answer.get()
@@ -87,27 +84,21 @@ struct MQTTPublisher {
 
     /// Begins to publish with QoS 1 or 2: order and packet identifier are settled before this returns.
     ///
-    /// - Parameter token: gets the token of the waiter, which ``cancel(_:)`` uses.
-    func publish(
-        _ payload: [UInt8], to topic: String, qos: QoS, retain: Bool, properties: MQTTProperties,
-        _ waiter: consuming Waiter<MQTTPublishers.Answer>, _ token: borrowing Atomic<UInt64>
+    /// - Parameter token: gets the token of the waiter.
+    private func begin(
+        _ message: MQTTOutgoingMessage, _ waiter: consuming Waiter<MQTTPublishers.Answer>,
+        _ token: borrowing Atomic<UInt64>
     ) {
         var waiter: Waiter<MQTTPublishers.Answer>? = waiter
         var ended: Resumption<MQTTPublishers.Answer>?
         let hasDropped = link.perform(urgent: true) { machine in
             guard let waiter = waiter.take() else { return false }
-            ended = machine.publishers.publish(
-                payload, topic, qos, retain, properties, waiter, token, &machine.engine, machine.journal)
+            ended = machine.publishers.publish(message, waiter, token, &machine.engine, machine.journal)
             machine.flushRecords()
             return machine.publishers.hasDropped
         }
         if hasDropped { reportDropped() }
         ended.take()?.resume()
-    }
-
-    /// Ends the wait of a publisher whose task was cancelled, and not the exchange.
-    func cancel(_ token: borrowing Atomic<UInt64>) {
-        link.perform { $0.publishers.cancel(token) }?.resume(returning: .failure(.cancelledWait))
     }
 
     // MARK: Many messages
@@ -239,7 +230,7 @@ struct MQTTPublisher {
 
     // MARK: Room
 
-    func waitsForRoom(_ error: MQTTError) -> Bool {
+    private func waitsForRoom(_ error: MQTTError) -> Bool {
         error.code == .queueFull && core.settings.options.queueOverflow == .wait
     }
 

@@ -48,13 +48,12 @@ struct MQTTPublishers: ~Copyable, Sendable {
     ///
     /// - Parameter token: gets the token of the waiter.
     mutating func publish(
-        _ payload: [UInt8], _ topic: String, _ qos: QoS, _ retain: Bool, _ properties: MQTTProperties,
-        _ waiter: consuming Waiter<Answer>, _ token: borrowing Atomic<UInt64>, _ engine: inout MQTTEngine,
-        _ journal: MQTTJournal?
+        _ message: MQTTOutgoingMessage, _ waiter: consuming Waiter<Answer>, _ token: borrowing Atomic<UInt64>,
+        _ engine: inout MQTTEngine, _ journal: MQTTJournal?
     ) -> Resumption<Answer>? {
         if let refusal = refusal(of: engine, journal) { return Resumption(waiter, .failure(refusal)) }
         let added = waiters.add(waiter)
-        let failure = hand(topic, payload, qos, retain, properties, token: added, &engine, at: loop.now)
+        let failure = hand(message, token: added, &engine, at: loop.now)
         if let failure, let waiter = waiters.take(added) { return Resumption(waiter, .failure(failure)) }
         token.store(added, ordering: .relaxed)
         return nil
@@ -77,11 +76,8 @@ struct MQTTPublishers: ~Copyable, Sendable {
         _ batch: MQTTPublishBatch, _ engine: inout MQTTEngine, _ journal: MQTTJournal?
     ) -> MQTTError? {
         if let refusal = refusal(of: engine, journal) { return refusal }
-        let message = batch.messages[0]
         batches.add(batch)
-        let failure = hand(
-            message.topic, message.payload, message.qos, message.retain, message.properties,
-            token: batch.token(of: 0), &engine, at: loop.now)
+        let failure = hand(batch.messages[0], token: batch.token(of: 0), &engine, at: loop.now)
         if let failure {
             batches.remove(batch, failing: .failure(failure))
         } else {
@@ -93,14 +89,13 @@ struct MQTTPublishers: ~Copyable, Sendable {
 
     /// Hands a message to the engine; where the queue is full and the policy allows it, the oldest ones are dropped.
     mutating func hand(
-        _ topic: String, _ payload: [UInt8], _ qos: QoS, _ retain: Bool, _ properties: MQTTProperties, token: UInt64,
-        _ engine: inout MQTTEngine, at now: Int64
+        _ message: MQTTOutgoingMessage, token: UInt64, _ engine: inout MQTTEngine, at now: Int64
     ) -> MQTTError? {
         while true {
             do throws(MQTTUsageError) {
                 _ = try engine.publish(
-                    topic: topic, payload: payload, qos: qos, retain: retain, properties: properties, token: token,
-                    at: now)
+                    topic: message.topic, payload: message.payload, qos: message.qos, retain: message.retain,
+                    properties: message.properties, token: token, at: now)
                 return nil
             } catch {
                 guard error.code == .queueFull, dropsOldest, let oldest = engine.dropOldestQueued() else {
@@ -149,9 +144,7 @@ struct MQTTPublishers: ~Copyable, Sendable {
             Task.isCancelled
             ? .cancelledWait
             : journal?.failure ?? MQTTJournal.refusal(nil, journal, engine)
-                ?? hand(
-                    message.topic, message.payload, message.qos, message.retain, message.properties,
-                    token: Self.unawaitedBit, &engine, at: loop.now)
+                ?? hand(message, token: Self.unawaitedBit, &engine, at: loop.now)
         guard failure == nil, journal != nil else {
             return Resumption(waiter, failure.map { .failure($0) } ?? .success(()))
         }

@@ -42,22 +42,6 @@ extension STOMPClient {
         bytes body: [UInt8], to destination: String, options: STOMPSendOptions,
         in transaction: STOMPTransactionHandle?
     ) async throws(STOMPError) {
-        // In place: a copy of the headers would cost a counted reference for each message.
-        if options.hasConstantHeaders,
-            try sender.trySend(
-                body, to: destination, headers: options.prepared, omitsContentLength: options.omitsContentLength,
-                in: transaction?.transaction)
-        {
-            return
-        }
-        try await sendAsSoonAsPossible(body, to: destination, options: options, in: transaction)
-    }
-
-    /// The same for an outbox that may be full. Not inlined, so that few values are kept for the time of the wait.
-    @inline(never)
-    private nonisolated(nonsending) func sendAsSoonAsPossible(
-        _ body: [UInt8], to destination: String, options: STOMPSendOptions, in transaction: STOMPTransactionHandle?
-    ) async throws(STOMPError) {
         let headers = try options.allHeaders(expiringRelatively: core.negotiation.expiresRelatively)
         while try !sender.trySend(
             body, to: destination, headers: headers, omitsContentLength: options.omitsContentLength,

@@ -66,7 +66,7 @@ public struct STOMPSendOptions: Sendable {
     // The properties are computed, because observers are not called when an initializer in another module sets a property.
     private var fixed: Fixed { didSet { prepared = fixed.makeHeaders() } }
     /// Made once for the many messages that are sent with the same options.
-    private(set) var prepared: STOMPHeaders
+    private var prepared: STOMPHeaders
 
     /// Makes options; what is nil is not sent.
     public init(
@@ -86,12 +86,6 @@ public struct STOMPSendOptions: Sendable {
         var options = self
         options.contentType = contentType
         return options
-    }
-
-    /// Whether the headers to send are those that are ``prepared``: they are valid and do not depend on the time.
-    @inline(__always)
-    var hasConstantHeaders: Bool {
-        expiresAfter == nil && expiresAt == nil && (0...9).contains(fixed.priority ?? 0)
     }
 
     /// The headers to send now.

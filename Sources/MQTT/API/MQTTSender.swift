@@ -1,0 +1,253 @@
+import MQTTCore
+import Messaging
+import Synchronization
+import Transport
+
+/// Publishes and enqueues messages of a client, and waits for their acknowledgements.
+///
+/// On the caller's task, any thread: messages are handed to the engine under the link's lock, in the order in which callers
+/// get it. ``MQTTPublishers`` is the side under the lock.
+struct MQTTSender {
+    let core: MQTTClientCore
+
+    private var link: Link<MQTTMachine> { core.link }
+
+    // MARK: QoS 0
+
+    /// Returns false if the outbox is full, or the queue while messages wait there.
+    func publishAtMostOnce(
+        _ payload: [UInt8], to topic: String, retain: Bool, properties: MQTTProperties
+    ) throws(MQTTError) -> Bool {
+        let limit = core.settings.options.maximumOutboxBytes
+        do throws(MQTTUsageError) {
+            return try link.perform { machine throws(MQTTUsageError) in
+                guard machine.engine.output.count < limit else { return false }
+                _ = try machine.engine.publish(
+                    topic: topic, payload: payload, qos: .atMostOnce, retain: retain, properties: properties,
+                    token: MQTTPublishers.unawaitedBit, at: machine.timeForQoS0)
+                return true
+            }
+        } catch {
+            let message = MQTTOutgoingMessage(
+                payload, to: topic, qos: .atMostOnce, retain: retain, properties: properties)
+            return try queueAtMostOnce(message, after: error)
+        }
+    }
+
+    /// A QoS 0 message was refused. If the queue is full, where it waits for subscriptions or for a connection, this
+    /// returns false for a message that has to wait for room, or drops the oldest one for it.
+    private func queueAtMostOnce(
+        _ message: MQTTOutgoingMessage, after refusal: MQTTUsageError
+    ) throws(MQTTError) -> Bool {
+        guard refusal.code == .queueFull else { throw core.explain(refusal) }
+        // While connected a full queue is treated like a full outbox, whatever the policy.
+        if core.settings.options.queueOverflow == .wait || link.perform({ $0.engine.phase == .connected }) {
+            return false
+        }
+        guard core.settings.options.queueOverflow == .dropOldest else { throw MQTTError(refusal) }
+        let failure = link.perform { machine in
+            machine.publishers.hand(
+                message, token: MQTTPublishers.unawaitedBit, &machine.engine, at: machine.timeForQoS0)
+        }
+        reportDropped()
+        if let failure { throw failure }
+        return true
+    }
+
+    /// Waits until a QoS 0 message that was not accepted can be tried again.
+    nonisolated(nonsending) func roomForAtMostOnce() async throws(MQTTError) {
+        if Task.isCancelled { throw .cancelledWait }
+        await link.room()
+        if link.perform({ !$0.engine.messagesMayLeave }) { try await waitForRoom() }
+    }
+
+    // MARK: QoS 1 and 2
+
+    /// Publishes with QoS 1 or 2 and waits for the last acknowledgement.
+    nonisolated(nonsending) func publishAcknowledged(
+        _ message: MQTTOutgoingMessage
+    ) async throws(MQTTError) -> MQTTPublishResult {
+        if core.persistence != nil { try await core.prepareStore() }
+        while true {
+            let token = Atomic(Waiters<MQTTPublishers.Answer>.noToken)
+            let answer = await waiting { waiter in
+                begin(message, waiter, token)
+            } onCancel: {
+                link.perform { $0.publishers.cancel(token) }?.resume(returning: .failure(.cancelledWait))
+            }
+            do throws(MQTTError) {
+                return try answer.get()
+            } catch {
+                guard waitsForRoom(error) else { throw error }
+            }
+            try await waitForRoom()
+        }
+    }
+
+    /// Begins to publish with QoS 1 or 2: order and packet identifier are settled before this returns.
+    ///
+    /// - Parameter token: gets the token of the waiter.
+    private func begin(
+        _ message: MQTTOutgoingMessage, _ waiter: consuming Waiter<MQTTPublishers.Answer>,
+        _ token: borrowing Atomic<UInt64>
+    ) {
+        var waiter: Waiter<MQTTPublishers.Answer>? = waiter
+        var ended: Resumption<MQTTPublishers.Answer>?
+        let hasDropped = link.perform(urgent: true) { machine in
+            guard let waiter = waiter.take() else { return false }
+            ended = machine.publishers.publish(message, waiter, token, &machine.engine, machine.journal)
+            machine.flushRecords()
+            return machine.publishers.hasDropped
+        }
+        if hasDropped { reportDropped() }
+        ended.take()?.resume()
+    }
+
+    // MARK: Many messages
+
+    /// Publishes messages of any QoS, as many each time as there is room for, and waits for the last acknowledgement.
+    nonisolated(nonsending) func publish(_ messages: [MQTTOutgoingMessage]) async -> MQTTClient.PublishResults {
+        let batch = MQTTSendBatch(messages)
+        var failures: [Int: MQTTPublishers.Answer] = [:]
+        var failure: MQTTError?
+        do throws(MQTTError) {
+            let isAcknowledged = messages.contains { $0.qos != .atMostOnce }
+            if core.persistence != nil, isAcknowledged { try await core.prepareStore() }
+            repeat {
+                if isAcknowledged, Task.isCancelled { throw .cancelledWait }
+                var refusals: [MQTTMachine.Refusal] = []
+                let (step, hasDropped) = link.perform { machine in
+                    let step = machine.feed(batch, core.settings.options, &refusals)
+                    machine.flushRecords()
+                    return (step, machine.publishers.hasDropped)
+                }
+                if hasDropped { reportDropped() }
+                for (place, error) in refusals {
+                    failures[place] = .failure(error.map(core.explain) ?? .unsentAtMostOnce)
+                }
+                switch step {
+                case .sent, .pause: break
+                case .waitForOutbox: try await roomForAtMostOnce()
+                case .waitForQueue: try await waitForRoom()
+                case .waitForAnswers(let few): try await wait(for: batch, downTo: few)
+                case .failed(let error): throw error
+                }
+            } while batch.next < messages.count
+            try await wait(for: batch)
+        } catch {
+            failure = error
+            for place in batch.next..<messages.count { failures[place] = .failure(error) }
+        }
+        let answers = link.perform { machine in
+            machine.publishers.batches.remove(batch, failing: failure.map { .failure($0) })
+            return batch.answers
+        }
+        return MQTTClient.PublishResults(
+            count: messages.count, success: MQTTPublishResult(.success),
+            answers.merging(failures) { answer, _ in answer })
+    }
+
+    /// Waits until at most `few` messages of a batch are unanswered.
+    private nonisolated(nonsending) func wait(for batch: MQTTSendBatch, downTo few: Int = 0) async throws(MQTTError) {
+        let call = PendingCall<Bool>()
+        // Answers that have arrived count even for a cancelled task.
+        guard link.perform({ _ in batch.await(call, downTo: few) }) else { return }
+        if await !call.answer(ifCancelled: false) { throw .cancelledWait }
+    }
+
+    // MARK: Acknowledgements that are awaited later
+
+    /// Publishes a message with QoS 1 or 2 whose acknowledgement is awaited later.
+    nonisolated(nonsending) func publishForConfirmation(
+        _ message: MQTTOutgoingMessage
+    ) async throws(MQTTError) -> MQTTSendBatch {
+        try await core.prepareStore()
+        let batch = MQTTSendBatch([message])
+        while true {
+            if Task.isCancelled { throw .cancelledWait }
+            let (failure, hasDropped) = link.perform(urgent: true) { machine in
+                let failure = machine.publishers.begin(batch, &machine.engine, machine.journal)
+                machine.flushRecords()
+                return (failure, machine.publishers.hasDropped)
+            }
+            if hasDropped { reportDropped() }
+            guard let failure else { return batch }
+            guard waitsForRoom(failure) else { throw failure }
+            try await waitForRoom()
+        }
+    }
+
+    /// Waits for the acknowledgement of the only message of a batch. Any number of callers may wait.
+    nonisolated(nonsending) func confirm(_ batch: MQTTSendBatch) async throws(MQTTError) -> MQTTPublishResult {
+        try await wait(for: batch)
+        return try link.perform { _ in batch.answers[0] ?? .success(MQTTPublishResult(.success)) }.get()
+    }
+
+    // MARK: Messages that are stored
+
+    /// Hands a message over and returns when it is stored, or at once if there is no store.
+    nonisolated(nonsending) func enqueue(_ message: MQTTOutgoingMessage) async throws(MQTTError) {
+        guard message.qos != .atMostOnce else {
+            throw .invalidRequest(
+                "A QoS 0 message has no delivery to wait for. Publish it, or enqueue it with QoS 1 or 2.")
+        }
+        while true {
+            if core.persistence != nil { try await core.prepareStore() }
+            do throws(MQTTError) {
+                return try await enqueueOnce(message).get()
+            } catch  where waitsForRoom(error) {
+                try await waitForRoom()
+            } catch  where error.code == .disconnected {
+                // A disconnect at the same time has closed the store.
+            }
+        }
+    }
+
+    private nonisolated(nonsending) func enqueueOnce(_ message: MQTTOutgoingMessage) async -> Result<Void, MQTTError> {
+        let token = Atomic(Waiters<Result<Void, MQTTError>>.noToken)
+        return await waiting { waiter in
+            var waiter: Waiter<Result<Void, MQTTError>>? = waiter
+            var ended: Resumption<Result<Void, MQTTError>>?
+            let hasDropped = link.perform(urgent: true) { machine in
+                guard let waiter = waiter.take() else { return false }
+                ended = machine.publishers.enqueue(message, waiter, token, &machine.engine, machine.journal)
+                machine.flushRecords()
+                return machine.publishers.hasDropped
+            }
+            if hasDropped { reportDropped() }
+            ended.take()?.resume()
+        } onCancel: {
+            link.perform { $0.publishers.cancelStoreWait(token) }?.resume(returning: .failure(.cancelledWait))
+        }
+    }
+
+    /// Resumes the publishers of messages that were dropped for newer ones, and reports the enqueued ones.
+    func reportDropped() {
+        var dropped = link.perform { $0.publishers.takeDropped() }
+        dropped.resume()
+        for error in dropped.enqueued { core.news.tell(.undelivered(error)) }
+    }
+
+    // MARK: Room
+
+    private func waitsForRoom(_ error: MQTTError) -> Bool {
+        error.code == .queueFull && core.settings.options.queueOverflow == .wait
+    }
+
+    /// Waits until the queue has room, or the client stops connecting.
+    nonisolated(nonsending) func waitForRoom() async throws(MQTTError) {
+        let token = Atomic(Waiters<Void>.noToken)
+        await waiting { waiter in
+            var waiter: Waiter<Void>? = waiter
+            let returned = link.perform { machine -> Waiter<Void>? in
+                guard let waiter = waiter.take() else { return nil }
+                return machine.publishers.waitForRoom(waiter, token, machine.engine)
+            }
+            returned?.resume(returning: ())
+        } onCancel: {
+            link.perform { $0.publishers.cancelRoomWait(token) }?.resume(returning: ())
+        }
+        if Task.isCancelled { throw .cancelledWait }
+        if let failure = link.perform({ $0.journal?.failure }) { throw failure }
+    }
+}

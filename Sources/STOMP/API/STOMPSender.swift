@@ -1,0 +1,232 @@
+import Messaging
+import STOMPCore
+import Synchronization
+import Transport
+import Wire
+
+/// Sends frames of a client and waits for their receipts.
+///
+/// On the caller's task, any thread: frames are encoded into the outbox under the link's lock, in the order in which
+/// callers get it. ``STOMPMachine`` is the side under the lock.
+struct STOMPSender {
+    let core: STOMPClientCore
+
+    // MARK: Without a receipt
+
+    /// Writes SEND into the outbox. Returns false if it is full.
+    func trySend(
+        _ body: [UInt8], to destination: String, headers: STOMPHeaders, omitsContentLength: Bool,
+        in transaction: STOMPTransaction?
+    ) throws(STOMPError) -> Bool {
+        let limit = core.configuration.maximumOutboxBytes
+        return try core.link.perform { machine throws(STOMPError) in
+            guard machine.engine.output.count < limit else { return false }
+            do throws(STOMPUsageError) {
+                // Only heart-beats need the time, and the write updates that anyway: the clock need not be read.
+                try machine.engine.send(
+                    destination: destination, headers: headers, body: body, transaction: transaction,
+                    omitsContentLength: omitsContentLength, at: machine.engine.timing.lastWrite)
+            } catch {
+                throw core.explain(error)
+            }
+            machine.sentCount += 1
+            return true
+        }
+    }
+
+    /// Writes a frame without a body.
+    ///
+    /// - Parameter urgent: whether the frame is written at once, because its receipt is awaited.
+    func write<Answer>(
+        urgent: Bool = false, _ body: (inout STOMPEngine, _ now: Int64) throws(STOMPUsageError) -> Answer
+    ) throws(STOMPError) -> Answer {
+        try core.link.perform(urgent: urgent) { machine throws(STOMPError) in
+            do throws(STOMPUsageError) {
+                return try body(&machine.engine, core.loop.now)
+            } catch {
+                throw core.explain(error)
+            }
+        }
+    }
+
+    /// Acknowledges or rejects a message.
+    func answer(
+        _ messageHeaders: RawSpan, _ body: (inout STOMPEngine, RawSpan, Int64) throws(STOMPUsageError) -> Void
+    ) throws(STOMPError) {
+        try core.link.perform { machine throws(STOMPError) in
+            do throws(STOMPUsageError) {
+                try body(&machine.engine, messageHeaders, core.loop.now)
+            } catch {
+                throw core.explain(error)
+            }
+        }
+    }
+
+    // MARK: With a receipt
+
+    /// Lets `body` write a frame with a receipt, and waits for the receipt.
+    nonisolated(nonsending) func confirmed(
+        _ body: (inout STOMPEngine, _ receiptToken: UInt64, _ now: Int64) throws(STOMPUsageError) -> Void
+    ) async throws(STOMPError) {
+        let token = Atomic(Waiters<STOMPMachine.ReceiptAnswer>.noToken)
+        let answer = await waiting { waiter in
+            var waiter: Waiter<STOMPMachine.ReceiptAnswer>? = waiter
+            let ended = core.link.perform(urgent: true) { machine -> Resumption<STOMPMachine.ReceiptAnswer>? in
+                guard let waiter = waiter.take() else { return nil }
+                return machine.awaitReceipt(waiter, token, core, body)
+            }
+            ended?.resume()
+        } onCancel: {
+            cancel(token)
+        }
+        try answer.get()
+    }
+
+    /// Ends the wait of a sender whose task was cancelled.
+    private func cancel(_ token: borrowing Atomic<UInt64>) {
+        core.link.perform { $0.receipts.take(token.load(ordering: .relaxed)) }?
+            .resume(returning: .failure(.cancelledWait))
+    }
+
+    /// Sends a message, and waits for its receipt.
+    nonisolated(nonsending) func sendConfirmed(_ message: STOMPConfirmedSend) async throws(STOMPError) {
+        while true {
+            var outboxWasFull = false
+            let token = Atomic(Waiters<STOMPMachine.ReceiptAnswer>.noToken)
+            // Order is settled before the caller suspends.
+            let answer = await waiting { waiter in
+                var waiter: Waiter<STOMPMachine.ReceiptAnswer>? = waiter
+                let ended = core.link.perform(urgent: true) { machine -> Resumption<STOMPMachine.ReceiptAnswer>? in
+                    guard let waiter = waiter.take() else { return nil }
+                    outboxWasFull = machine.engine.output.count >= core.configuration.maximumOutboxBytes
+                    if outboxWasFull { return Resumption(waiter, .success(())) }
+                    return machine.send(message, waiter, token, core)
+                }
+                ended?.resume()
+            } onCancel: {
+                cancel(token)
+            }
+            if !outboxWasFull { return try answer.get() }
+            await core.link.room()
+        }
+    }
+
+    // MARK: Many messages
+
+    /// Waits until at most `few` messages of a batch have no receipt.
+    nonisolated(nonsending) func wait(for batch: STOMPSendBatch, downTo few: Int = 0) async throws(STOMPError) {
+        let call = PendingCall<Bool>()
+        // Receipts that have arrived count even for a cancelled task.
+        guard core.link.perform({ _ in batch.await(call, downTo: few) }) else { return }
+        if await !call.answer(ifCancelled: false) { throw .cancelledWait }
+    }
+
+    /// Waits for the receipt of the only message of a batch. Any number of callers may wait.
+    nonisolated(nonsending) func confirm(_ batch: STOMPSendBatch) async throws(STOMPError) {
+        try await wait(for: batch)
+        try core.link.perform { _ in batch.answers[0] ?? .success(()) }.get()
+    }
+
+    /// Sends messages without receipts.
+    nonisolated(nonsending) func sendAll(
+        _ messages: [STOMPOutgoingMessage], in transaction: STOMPTransaction?
+    ) async throws(STOMPError) {
+        var failures: [Int: STOMPError]?
+        try await feed(STOMPSendBatch(messages), isConfirmed: false, in: transaction, &failures)
+    }
+
+    /// Sends a message whose receipt is awaited later.
+    nonisolated(nonsending) func sendForReceipt(
+        _ message: STOMPOutgoingMessage, in transaction: STOMPTransaction?
+    ) async throws(STOMPError) -> STOMPSendBatch {
+        let batch = STOMPSendBatch([message])
+        var failures: [Int: STOMPError]?
+        do throws(STOMPError) {
+            try await feed(batch, isConfirmed: true, in: transaction, &failures)
+        } catch {
+            core.link.perform { $0.batches.remove(batch, failing: nil) }
+            throw error
+        }
+        return batch
+    }
+
+    /// Sends messages with receipts, waits for all of them, and returns the failures by the places of their messages.
+    nonisolated(nonsending) func sendAllConfirmed(
+        _ messages: [STOMPOutgoingMessage], in transaction: STOMPTransaction?
+    ) async -> [Int: STOMPMachine.ReceiptAnswer] {
+        let batch = STOMPSendBatch(messages)
+        var failures: [Int: STOMPError]? = [:]
+        var failure: STOMPError?
+        do throws(STOMPError) {
+            try await feed(batch, isConfirmed: true, in: transaction, &failures)
+            try await wait(for: batch)
+        } catch {
+            failure = error
+        }
+        let answers = core.link.perform { machine in
+            machine.batches.remove(batch, failing: failure.map { .failure($0) })
+            return batch.answers
+        }
+        return answers.merging((failures ?? [:]).mapValues { .failure($0) }) { answer, _ in answer }
+    }
+
+    /// Hands messages to the engine, as many each time as there is room for.
+    ///
+    /// - Parameter failures: why messages were not sent, by their places. Nil to throw the first failure instead.
+    private nonisolated(nonsending) func feed(
+        _ batch: STOMPSendBatch, isConfirmed: Bool, in transaction: STOMPTransaction?,
+        _ failures: inout [Int: STOMPError]?
+    ) async throws(STOMPError) {
+        let collectsFailures = failures != nil
+        // Invalid options of any message are reported before the first is sent.
+        var headers: [STOMPHeaders?] = []
+        headers.reserveCapacity(batch.messages.count)
+        for (place, message) in batch.messages.enumerated() {
+            do throws(STOMPError) {
+                headers.append(
+                    try message.options.allHeaders(expiringRelatively: core.negotiation.expiresRelatively))
+            } catch {
+                guard collectsFailures else { throw error }
+                failures?[place] = error
+                headers.append(nil)
+            }
+        }
+        do throws(STOMPError) {
+            while batch.next < batch.messages.count {
+                var refusals: [STOMPMachine.Refusal] = []
+                let now = core.loop.now
+                let step = core.link.perform { machine in
+                    machine.feed(
+                        batch, headers: headers, isConfirmed: isConfirmed, in: transaction,
+                        outputLimit: core.configuration.maximumOutboxBytes,
+                        maximumRefusals: collectsFailures ? STOMPMachine.maximumRefusals : 1, &refusals, at: now)
+                }
+                for refusal in refusals {
+                    guard collectsFailures else { throw core.explain(refusal.error) }
+                    failures?[refusal.place] = core.explain(refusal.error)
+                }
+                switch step {
+                case .sent, .pause: break
+                case .waitForOutbox:
+                    if Task.isCancelled { throw .cancelledWait }
+                    await core.link.room()
+                case .waitForAnswers(let few): try await wait(for: batch, downTo: few)
+                case .cannotBegin(let refusal): throw core.explain(refusal)
+                case .connectionEnded: throw .endedBeforeSending
+                }
+            }
+        } catch {
+            guard collectsFailures else { throw error }
+            for place in batch.next..<batch.messages.count where failures?[place] == nil { failures?[place] = error }
+        }
+    }
+}
+
+/// A message that is sent with a receipt.
+struct STOMPConfirmedSend: Sendable {
+    let body: [UInt8]
+    let destination: String
+    let headers: STOMPHeaders
+    let omitsContentLength: Bool
+    let transaction: STOMPTransaction?
+}
