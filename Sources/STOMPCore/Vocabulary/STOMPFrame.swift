@@ -60,8 +60,6 @@ package struct STOMPFrameBoundaries {
     package private(set) var start = 0
     /// Where the values of the last frame's headers with secrets are, from its command on.
     package private(set) var secrets: [Range<Int>] = []
-    /// The last frame with a `content-length`, whose head the next one may repeat.
-    private var last: (start: Int, headCount: Int, count: Int, command: STOMPCommand)?
 
     package init() {}
 
@@ -71,24 +69,11 @@ package struct STOMPFrameBoundaries {
         let beats = scanner.lineEnds(in: bytes, from: end)
         if beats.bytes > 0 { hasLineEnds = true }
         start = end + beats.bytes
-        if let command = repeated(in: bytes, at: start) { return command }
         // Without a version nothing is unescaped, and the frames were found good when they were written or read.
         guard (try? scanner.scan(bytes, from: start, version: nil, limits: .unbounded)) == true else { return nil }
         end = start + scanner.frameEnd
-        last = nil
         secrets = Self.secrets(of: scanner, in: bytes.extracting(start..<end))
-        if scanner.step == .countedBody { last = (start, scanner.bodyStart, scanner.frameEnd, scanner.command) }
         return scanner.command
-    }
-
-    /// The same head has the same `content-length`, so that it need not be read again.
-    private mutating func repeated(in bytes: RawSpan, at start: Int) -> STOMPCommand? {
-        guard let last, bytes.byteCount - start >= last.count,
-            bytes.isEqual(start, last.headCount, to: bytes, at: last.start),
-            bytes.byte(at: start + last.count - 1) == 0
-        else { return nil }
-        end = start + last.count
-        return last.command
     }
 
     private static func secrets(of scanner: FrameScanner, in bytes: RawSpan) -> [Range<Int>] {
