@@ -34,15 +34,6 @@
             defer { unsafe pthread_mutex_unlock(handle) }
             return try unsafe body(&value.pointee)
         }
-
-        @usableFromInline
-        package borrowing func withLockIfAvailable<Result: ~Copyable, Failure: Error>(
-            _ body: (inout sending Value) throws(Failure) -> sending Result
-        ) throws(Failure) -> sending Result? {
-            guard unsafe pthread_mutex_trylock(handle) == 0 else { return nil }
-            defer { unsafe pthread_mutex_unlock(handle) }
-            return try unsafe body(&value.pointee)
-        }
     }
 #elseif SIMULATION
     public import Synchronization
@@ -65,15 +56,6 @@
             Baton.willLock()
             defer { Baton.didUnlock() }
             return try mutex.withLock(body)
-        }
-
-        @usableFromInline
-        package borrowing func withLockIfAvailable<Result: ~Copyable, Failure: Error>(
-            _ body: (inout sending Value) throws(Failure) -> sending Result
-        ) throws(Failure) -> sending Result? {
-            Baton.willLock()
-            defer { Baton.didUnlock() }
-            return try mutex.withLockIfAvailable(body)
         }
     }
 #else
