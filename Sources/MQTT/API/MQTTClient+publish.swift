@@ -138,7 +138,7 @@ extension MQTTClient {
     public struct Confirmation: Sendable {
         let core: MQTTClientCore
         /// Nil for QoS 0, which has no acknowledgement.
-        let batch: MQTTPublishBatch?
+        let batch: MQTTSendBatch?
 
         /// Returns the server's answer when it has acknowledged the message, over a reconnect if need be.
         ///

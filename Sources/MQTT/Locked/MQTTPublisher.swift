@@ -105,7 +105,7 @@ struct MQTTPublisher {
 
     /// Publishes messages of any QoS, as many each time as there is room for, and waits for the last acknowledgement.
     nonisolated(nonsending) func publish(_ messages: [MQTTOutgoingMessage]) async -> MQTTClient.PublishResults {
-        let batch = MQTTPublishBatch(messages)
+        let batch = MQTTSendBatch(messages)
         var failures: [Int: MQTTPublishers.Answer] = [:]
         var failure: MQTTError?
         do throws(MQTTError) {
@@ -113,10 +113,9 @@ struct MQTTPublisher {
             if core.persistence != nil, isAcknowledged { try await core.prepareStore() }
             repeat {
                 if isAcknowledged, Task.isCancelled { throw .cancelledWait }
-                var refusals: [MQTTPublishers.Refusal] = []
+                var refusals: [MQTTMachine.Refusal] = []
                 let (step, hasDropped) = link.perform { machine in
-                    let step = machine.publishers.feed(
-                        batch, core.settings.options, &machine.engine, machine.journal, &refusals)
+                    let step = machine.feed(batch, core.settings.options, &refusals)
                     machine.flushRecords()
                     return (step, machine.publishers.hasDropped)
                 }
@@ -147,8 +146,7 @@ struct MQTTPublisher {
     }
 
     /// Waits until at most `few` messages of a batch are unanswered.
-    private nonisolated(nonsending) func wait(for batch: MQTTPublishBatch, downTo few: Int = 0) async throws(MQTTError)
-    {
+    private nonisolated(nonsending) func wait(for batch: MQTTSendBatch, downTo few: Int = 0) async throws(MQTTError) {
         let call = PendingCall<Bool>()
         // Answers that have arrived count even for a cancelled task.
         guard link.perform({ _ in batch.await(call, downTo: few) }) else { return }
@@ -160,9 +158,9 @@ struct MQTTPublisher {
     /// Publishes a message with QoS 1 or 2 whose acknowledgement is awaited later.
     nonisolated(nonsending) func publishForConfirmation(
         _ message: MQTTOutgoingMessage
-    ) async throws(MQTTError) -> MQTTPublishBatch {
+    ) async throws(MQTTError) -> MQTTSendBatch {
         try await core.prepareStore()
-        let batch = MQTTPublishBatch([message])
+        let batch = MQTTSendBatch([message])
         while true {
             if Task.isCancelled { throw .cancelledWait }
             let (failure, hasDropped) = link.perform(urgent: true) { machine in
@@ -178,7 +176,7 @@ struct MQTTPublisher {
     }
 
     /// Waits for the acknowledgement of the only message of a batch. Any number of callers may wait.
-    nonisolated(nonsending) func confirm(_ batch: MQTTPublishBatch) async throws(MQTTError) -> MQTTPublishResult {
+    nonisolated(nonsending) func confirm(_ batch: MQTTSendBatch) async throws(MQTTError) -> MQTTPublishResult {
         try await wait(for: batch)
         return try link.perform { _ in batch.answers[0] ?? .success(MQTTPublishResult(.success)) }.get()
     }

@@ -73,7 +73,7 @@ struct MQTTPublishers: ~Copyable, Sendable {
 
     /// Hands the only message of a batch to the engine, to be confirmed later. Returns why that is not possible.
     mutating func begin(
-        _ batch: MQTTPublishBatch, _ engine: inout MQTTEngine, _ journal: MQTTJournal?
+        _ batch: MQTTSendBatch, _ engine: inout MQTTEngine, _ journal: MQTTJournal?
     ) -> MQTTError? {
         if let refusal = refusal(of: engine, journal) { return refusal }
         batches.add(batch)

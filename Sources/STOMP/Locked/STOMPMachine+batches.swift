@@ -12,7 +12,7 @@ extension STOMPMachine {
         /// Nothing: so many messages were refused that others get the lock first.
         case pause
         case waitForOutbox
-        case waitForReceipts(downTo: Int)
+        case waitForAnswers(downTo: Int)
         /// No message was written, because the engine takes none now.
         case cannotBegin(STOMPUsageError)
         /// The connection ended, whether or not there is another one by now.
@@ -61,7 +61,7 @@ extension STOMPMachine {
             } catch {
                 if batch.connection == nil { return .cannotBegin(error) }
                 if error.code == .tooManyReceipts, batch.unansweredCount > 0 {
-                    return .waitForReceipts(downTo: batch.unansweredCount / 2)
+                    return .waitForAnswers(downTo: batch.unansweredCount / 2)
                 }
                 refusals.append((place, error))
                 batch.next += 1

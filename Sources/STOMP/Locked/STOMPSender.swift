@@ -210,7 +210,7 @@ struct STOMPSender {
                 case .waitForOutbox:
                     if Task.isCancelled { throw .cancelledWait }
                     await core.link.room()
-                case .waitForReceipts(let few): try await wait(for: batch, downTo: few)
+                case .waitForAnswers(let few): try await wait(for: batch, downTo: few)
                 case .cannotBegin(let refusal): throw core.explain(refusal)
                 case .connectionEnded: throw .endedBeforeSending
                 }

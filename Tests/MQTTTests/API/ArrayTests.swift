@@ -111,14 +111,13 @@ struct ArrayTests {
     @Test func `refused messages hold the lock for a bounded number of them`() async throws {
         let bench = try await Bench()
         let client = try await bench.connected()
-        let batch = MQTTPublishBatch(
+        let batch = MQTTSendBatch(
             (0..<250).map { _ in MQTTOutgoingMessage([], to: "a/+", qos: .atLeastOnce) })
         var refused: [Int] = []
         for next in [100, 200, 250] {
             let refusals = client.core.link.perform { machine in
-                var refusals: [MQTTPublishers.Refusal] = []
-                _ = machine.publishers.feed(
-                    batch, client.core.settings.options, &machine.engine, machine.journal, &refusals)
+                var refusals: [MQTTMachine.Refusal] = []
+                _ = machine.feed(batch, client.core.settings.options, &refusals)
                 return refusals
             }
             #expect(batch.next == next && refusals.allSatisfy { $0.error?.code == .invalidTopic })

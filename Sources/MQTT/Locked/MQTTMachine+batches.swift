@@ -2,10 +2,10 @@ import MQTTCore
 import Messaging
 import Wire
 
-typealias MQTTPublishBatch = SendBatch<MQTTOutgoingMessage, MQTTPublishers.Answer>
+typealias MQTTSendBatch = SendBatch<MQTTOutgoingMessage, MQTTPublishers.Answer>
 
 /// Handing the messages of an array to the engine, for the task that publishes them. Under the link's lock.
-extension MQTTPublishers {
+extension MQTTMachine {
     /// What the task that feeds a batch has to do before it continues.
     enum Step {
         /// Nothing: all messages are handed over.
@@ -28,18 +28,17 @@ extension MQTTPublishers {
 
     /// Publishes as many messages of a batch as there is room for.
     mutating func feed(
-        _ batch: MQTTPublishBatch, _ options: MQTTConfiguration, _ engine: inout MQTTEngine, _ journal: MQTTJournal?,
-        _ refusals: inout [Refusal]
+        _ batch: MQTTSendBatch, _ options: MQTTConfiguration, _ refusals: inout [Refusal]
     ) -> Step {
         if case .failure(let error) = batch.failure { return .failed(error) }
-        if let refusal { return .failed(refusal.value) }
-        if batch.id == 0 { batches.add(batch) }
+        if let refusal = publishers.refusal { return .failed(refusal.value) }
+        if batch.id == 0 { publishers.batches.add(batch) }
         let isConnected = engine.phase == .connected
         let connection = batch.connection ?? (isConnected ? engine.connection : 0)
         batch.connection = connection
         let mayPublishQoS0 = options.queuesQoS0WhileOffline || isConnected && engine.connection == connection
         let closed = MQTTJournal.refusal(nil, journal, engine)
-        let now = loop.now
+        let now = publishers.loop.now
         // Read in place: taking each message out would retain and release its parts.
         let messages = batch.messages
         let all = messages.span
@@ -60,15 +59,15 @@ extension MQTTPublishers {
                     _ = try engine.publish(
                         topic: all[place].topic, payload: all[place].payload, qos: all[place].qos,
                         retain: all[place].retain, properties: all[place].properties,
-                        token: isQoS0 ? Self.unawaitedBit : batch.token(of: place), at: now)
+                        token: isQoS0 ? MQTTPublishers.unawaitedBit : batch.token(of: place), at: now)
                     if !isQoS0 { batch.noteSent(place) }
                     batch.next += 1
                     continue
                 } catch {
                     if error.code == .queueFull {
                         guard isQoS0, !isConnected, options.queueOverflow != .wait else { return .waitForQueue }
-                        if dropsOldest, let oldest = engine.dropOldestQueued() {
-                            drop(oldest)
+                        if publishers.dropsOldest, let oldest = engine.dropOldestQueued() {
+                            publishers.drop(oldest)
                             continue
                         }
                     }
