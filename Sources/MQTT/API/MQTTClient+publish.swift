@@ -18,7 +18,7 @@ extension MQTTClient {
         -> MQTTPublishResult
     {
         let message = inThisVersion(message)
-        guard message.qos == .atMostOnce else { return try await publisher.publishAcknowledged(message) }
+        guard message.qos == .atMostOnce else { return try await sender.publishAcknowledged(message) }
         return MQTTPublishResult(
             try await publish(
                 bytes: message.payload, to: message.topic, qos: .atMostOnce, retain: message.retain,
@@ -58,10 +58,10 @@ extension MQTTClient {
     ) async throws(MQTTError) -> MQTTReasonCode {
         guard qos == .atMostOnce else {
             let message = MQTTOutgoingMessage(payload, to: topic, qos: qos, retain: retain, properties: properties)
-            return try await publisher.publishAcknowledged(message).reasonCode
+            return try await sender.publishAcknowledged(message).reasonCode
         }
-        while try !publisher.publishAtMostOnce(payload, to: topic, retain: retain, properties: properties) {
-            try await publisher.roomForAtMostOnce()
+        while try !sender.publishAtMostOnce(payload, to: topic, retain: retain, properties: properties) {
+            try await sender.roomForAtMostOnce()
         }
         return .success
     }
@@ -77,7 +77,7 @@ extension MQTTClient {
     /// - Returns: the result of each message, in their order. Messages that have no answer yet when the task is cancelled, or
     ///   when the client stops connecting, fail with that reason; those that were sent may arrive all the same.
     public nonisolated(nonsending) func publish(_ messages: [MQTTOutgoingMessage]) async -> PublishResults {
-        await publisher.publish(inThisVersion(messages))
+        await sender.publish(inThisVersion(messages))
     }
 
     /// Publishes a message and returns without waiting for its acknowledgement, which can be awaited later.
@@ -93,7 +93,7 @@ extension MQTTClient {
             _ = try await publish(message)
             return Confirmation(core: core, batch: nil)
         }
-        return Confirmation(core: core, batch: try await publisher.publishForConfirmation(inThisVersion(message)))
+        return Confirmation(core: core, batch: try await sender.publishForConfirmation(inThisVersion(message)))
     }
 
     /// Adds a message to the queue and returns when it is stored in the ``MQTTConfiguration/sessionStore``; without one,
@@ -108,7 +108,7 @@ extension MQTTClient {
     /// - Throws: ``MQTTError``; ``MQTTError/Code/invalidRequest`` for QoS 0, ``MQTTError/Code/queueFull`` depending on
     ///   ``MQTTConfiguration/queueOverflow``.
     public nonisolated(nonsending) func enqueue(_ message: MQTTOutgoingMessage) async throws(MQTTError) {
-        try await publisher.enqueue(inThisVersion(message))
+        try await sender.enqueue(inThisVersion(message))
     }
 
     /// Publishes a message with QoS 0, whatever its own QoS, at once or not at all, without suspending.
@@ -116,7 +116,7 @@ extension MQTTClient {
     /// - Returns: false if the outbox is full, or the queue while messages wait for subscriptions after a reconnect.
     public nonisolated func tryPublish(_ message: MQTTOutgoingMessage) throws(MQTTError) -> Bool {
         let message = inThisVersion(message)
-        return try publisher.publishAtMostOnce(
+        return try sender.publishAtMostOnce(
             message.payload, to: message.topic, retain: message.retain, properties: message.properties)
     }
 
@@ -149,7 +149,7 @@ extension MQTTClient {
         @discardableResult
         public nonisolated(nonsending) func confirmed() async throws(MQTTError) -> MQTTPublishResult {
             guard let batch else { return MQTTPublishResult(.success) }
-            return try await core.publisher.confirm(batch)
+            return try await core.sender.confirm(batch)
         }
     }
 }

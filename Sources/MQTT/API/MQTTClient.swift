@@ -15,8 +15,8 @@ public import Transport
 /// connection, and the server publishes its will.
 public actor MQTTClient: MessagingClient {
     /// Stored with the client, because making it for each message would cost a counted reference.
-    let publisher: MQTTPublisher
-    nonisolated var core: MQTTClientCore { publisher.core }
+    let sender: MQTTSender
+    nonisolated var core: MQTTClientCore { sender.core }
     nonisolated let knownReplies = Lock<MQTTClientCore.Replies?>(nil)
     /// Held because it owns the event loop; nil with the system's clock.
     private nonisolated let clock: ManualClock?
@@ -75,7 +75,7 @@ public actor MQTTClient: MessagingClient {
         let settings = MQTTSettings.of(configuration)
         let opener = StreamOpener(
             urls: urls, options: settings.streams, loop: loop, override: override, resolver: resolver)
-        publisher = MQTTPublisher(
+        sender = MQTTSender(
             core: MQTTClientCore(
                 opener: opener, settings: settings, clientID: configuration.clientID, loop: loop, network: network))
     }

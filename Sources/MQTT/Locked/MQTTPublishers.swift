@@ -8,7 +8,7 @@ import Wire
 /// Part of ``MQTTMachine``, under the link's lock.
 ///
 /// Nothing is resumed here: waiters are taken out together with their answers, and resumed after the lock is released.
-/// ``MQTTPublisher`` is the caller's side.
+/// ``MQTTSender`` is the caller's side.
 struct MQTTPublishers: ~Copyable, Sendable {
     typealias Answer = Result<MQTTPublishResult, MQTTError>
 

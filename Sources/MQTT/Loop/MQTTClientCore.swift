@@ -51,7 +51,7 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
 
     var name: String { clientIDTemplate }
     var maximumUnreadBytes: Int { settings.options.maximumUnreadBytes }
-    var publisher: MQTTPublisher { MQTTPublisher(core: self) }
+    var sender: MQTTSender { MQTTSender(core: self) }
 
     var inspector: FrameInspector<MQTTPacketRecord> {
         link.tap {
