@@ -5,9 +5,8 @@ import Transport
 
 /// How a client gets accepted by a server: versions, redirection, and whether another attempt is worthwhile.
 ///
-/// On the loop's thread, but for ``openStream(_:of:)`` and what it calls, which run in the task of one attempt.
-/// `MQTTNegotiation+opening.swift` opens streams and obtains credentials; `MQTTNegotiation+authentication.swift`
-/// exchanges AUTH.
+/// On the loop's thread. `MQTTNegotiation+opening.swift` opens streams and obtains credentials;
+/// `MQTTNegotiation+authentication.swift` exchanges AUTH.
 final class MQTTNegotiation: ClientNegotiation, @unchecked Sendable {
     // Sendable because the `var`s are used on the loop's thread only, and the rest is constant or locked.
 

@@ -2,7 +2,7 @@ import MQTTCore
 import Messaging
 import Wire
 
-/// One subscription: where the messages that match its filters go. On the loop's thread, but for the constants.
+/// One subscription: where the messages that match its filters go. On the loop's thread.
 final class MQTTRoute: DeliveryRoute, @unchecked Sendable {
     // Sendable because the fields that change are used on the loop's thread only.
     /// The filters and their options; empty for the route of messages that no other route gets.

@@ -1,13 +1,12 @@
 import MQTTCore
 import Messaging
-import Synchronization
 import Transport
 import Wire
 
 /// The subscriptions of a client: where received messages go, and what the server is to send.
 ///
-/// On the loop's thread, but for `register`, `subscribe` and `unsubscribe`, which callers use on their own task.
-/// `MQTTSubscriptions+requests.swift` writes SUBSCRIBE and UNSUBSCRIBE and handles the responses.
+/// On the loop's thread. `MQTTSubscriptions+requests.swift` writes SUBSCRIBE and UNSUBSCRIBE and handles the responses;
+/// `MQTTSubscriptions+calls.swift` is the callers' side.
 final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
     // Sendable because the `var`s are used on the loop's thread only, and the rest is constant or locked.
 
@@ -21,52 +20,6 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
         let made = MQTTRouter(random: core.loop.random)
         knownRouter = made
         return made
-    }
-
-    // MARK: On the caller's task
-
-    /// Registers a route, waits for the server's answers, and acknowledges the retained messages that it was handed.
-    nonisolated(nonsending) func subscribe(_ route: MQTTRoute) async throws(MQTTError) -> MQTTSubscribeWait.Answer {
-        let answer = try await register(route)
-        let core = core!
-        core.loop.execute { core.subscriptions.confirmUnmatched(route) }
-        return answer
-    }
-
-    func makeReplyRoute(_ replies: MQTTClientCore.Replies) -> (address: String, route: MQTTRoute) {
-        // Wildcards may be in a client identifier, but not in a topic.
-        let client = String(core.link.perform { $0.engine.clientID }.map { "+#/$".contains($0) ? "-" : $0 })
-        var random = core.loop.random
-        let topic = "responses/\(client)/\(random.next())"
-        let requests = [MQTTSubscriptionRequest(filter: topic, qos: .atLeastOnce)]
-        return (
-            topic,
-            MQTTRoute(requests: requests, policy: BufferPolicy(), acknowledgement: .automatic, replies: replies)
-        )
-    }
-
-    /// Removes a route and waits for the server's answer. A cancelled task does not wait; UNSUBSCRIBE is sent all the
-    /// same.
-    nonisolated(nonsending) func unsubscribe(
-        _ route: MQTTRoute, properties: MQTTProperties
-    ) async throws(MQTTError) -> MQTTUnsubscribeResult {
-        let core = core!
-        let call = PendingCall<Result<MQTTUnsubscribeResult, MQTTError>>()
-        // The answer must not come before the cancellation is noticed.
-        if Task.isCancelled { call.end(.failure(.cancelledWait)) }
-        core.loop.execute { core.subscriptions.unsubscribeNow(route, properties, call) }
-        return try await call.answer(ifCancelled: .failure(.cancelledWait)).get()
-    }
-
-    /// Unsubscribes filters that no subscription of this client has, and waits for the server's answer, as above.
-    nonisolated(nonsending) func unsubscribe(
-        _ filters: [String], properties: MQTTProperties
-    ) async throws(MQTTError) -> MQTTUnsubscribeResult {
-        let core = core!
-        let call = PendingCall<Result<MQTTUnsubscribeResult, MQTTError>>()
-        if Task.isCancelled { call.end(.failure(.cancelledWait)) }
-        core.loop.execute { core.subscriptions.unsubscribeNow(filters, properties, call) }
-        return try await call.answer(ifCancelled: .failure(.cancelledWait)).get()
     }
 
     // MARK: Routes
@@ -113,7 +66,7 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
         for wait in waits { wait.fail(.cancelledWait) }
     }
 
-    private func unsubscribeNow(
+    func unsubscribeNow(
         _ route: MQTTRoute, _ properties: MQTTProperties, _ call: PendingCall<Result<MQTTUnsubscribeResult, MQTTError>>
     ) {
         finish(route)
@@ -123,7 +76,7 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
         unsubscribeRemoved(filters, properties, call)
     }
 
-    private func unsubscribeNow(
+    func unsubscribeNow(
         _ filters: [String], _ properties: MQTTProperties, _ call: PendingCall<Result<MQTTUnsubscribeResult, MQTTError>>
     ) {
         guard core.accepts(call) else { return }

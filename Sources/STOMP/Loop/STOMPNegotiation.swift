@@ -6,7 +6,7 @@ import Transport
 /// How a client gets accepted by a server: credentials, what the broker is known to do, and whether another attempt is
 /// worthwhile.
 ///
-/// On the loop's thread, but for ``openStream(_:of:)``, which runs in the task of one attempt.
+/// On the loop's thread. `STOMPNegotiation+opening.swift` opens streams.
 final class STOMPNegotiation: ClientNegotiation, @unchecked Sendable {
     // Sendable because the `var` is used on the loop's thread only, and the rest is constant or locked.
 
@@ -30,24 +30,5 @@ final class STOMPNegotiation: ClientNegotiation, @unchecked Sendable {
     func verdict(on failure: STOMPError) -> ReconnectVerdict {
         let verdict = failure.verdict(hasCredentialsProvider: credentialsSource.isFresh)
         return verdict == .wait && failure.isSilenceOrViolation ? .leaveServer : verdict
-    }
-
-    // MARK: In the task of an attempt
-
-    func openStream(_ attempt: ConnectionAttempt, of core: STOMPClientCore) async throws(STOMPError) -> OpenedStream {
-        // Before anything else: an invalid configuration needs no server.
-        try setConnectOptions(core.configuration.credentials, core)
-        return try await core.open(attempt) { (credentials) async throws(STOMPError) in
-            try setConnectOptions(credentials, core)
-        }
-    }
-
-    /// Sets what the next CONNECT contains. Throws if a frame cannot contain it.
-    private func setConnectOptions(_ credentials: Credentials?, _ core: STOMPClientCore) throws(STOMPError) {
-        let options = core.configuration.connectOptions(credentials: credentials)
-        try core.asking { machine throws(STOMPUsageError) in
-            machine.engine.configuration.connect = options
-            try machine.engine.configuration.checkConnect()
-        }
     }
 }

@@ -1,12 +1,10 @@
 import Messaging
 import STOMPCore
-import Synchronization
 import Transport
 
 /// The subscriptions of a client: where received messages go, and what the broker is to send.
 ///
-/// On the loop's thread, but for `register` and `unsubscribe`, which callers use on their own task.
-/// ``writeAll(to:)`` is called with the link's lock held as well.
+/// On the loop's thread. `STOMPSubscriptions+calls.swift` is the callers' side.
 final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
     // Sendable because the `var`s are used on the loop's thread only, and the rest is constant or locked.
 
@@ -20,32 +18,6 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
     var pausedRoutes = PausedRoutes<STOMPRoute>()
 
     func route(_ token: UInt64) -> STOMPRoute? { routes[token] }
-
-    // MARK: On the caller's task
-
-    func makeReplyRoute(_ replies: STOMPClientCore.Replies) -> (address: String, route: STOMPRoute) {
-        let token = core.ids.add(1, ordering: .relaxed).newValue
-        // RabbitMQ names the subscription of a reply as the SEND named its `reply-to`.
-        let name = "/temp-queue/replies-\(token)"
-        return (
-            name,
-            STOMPRoute(
-                id: name, token: token, destination: name, acknowledgement: .auto, options: STOMPSubscribeOptions(),
-                policy: BufferPolicy(), replies: replies)
-        )
-    }
-
-    /// Removes a route and waits for the broker's receipt. A cancelled task does not wait; UNSUBSCRIBE is sent all the
-    /// same.
-    nonisolated(nonsending) func unsubscribe(_ route: STOMPRoute) async throws(STOMPError) {
-        let core = core!
-        let receipt = core.ids.add(1, ordering: .relaxed).newValue
-        let call = STOMPRoute.Call()
-        // The receipt must not come before the cancellation is noticed.
-        if Task.isCancelled { call.end(.failure(.cancelledWait)) }
-        core.loop.execute { core.subscriptions.unsubscribeNow(route, receipt, call) }
-        try await call.answer(ifCancelled: .failure(.cancelledWait)).get()
-    }
 
     // MARK: Subscribing
 
@@ -75,7 +47,7 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
     }
 
     /// CONNECTED arrived: writes SUBSCRIBE for every route under the same lock, in the order in which the user subscribed,
-    /// so that no caller's SEND comes before them. Returns the results for ``settle(_:_:)``.
+    /// so that no caller's SEND comes before them. Returns the results for ``settle(_:_:)``. With the link's lock held.
     func writeAll(to engine: inout STOMPEngine) -> [Written] {
         orderedRoutes.map { ($0, write($0, to: &engine)) }
     }
@@ -221,7 +193,7 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
         core.news.tell(.messagesLeftUnanswered(destination: route.destination, count: unanswered))
     }
 
-    private func unsubscribeNow(_ route: STOMPRoute, _ receipt: UInt64, _ call: STOMPRoute.Call) {
+    func unsubscribeNow(_ route: STOMPRoute, _ receipt: UInt64, _ call: STOMPRoute.Call) {
         finish(route, .finished)
         let isKnown = routes.removeValue(forKey: route.token) != nil
         guard isKnown, core.supervisor.isConnected else {

@@ -1,0 +1,50 @@
+import MQTTCore
+import Messaging
+import Transport
+
+/// Subscribing and unsubscribing, on the caller's task.
+extension MQTTSubscriptions {
+    /// Registers a route, waits for the server's answers, and acknowledges the retained messages that it was handed.
+    nonisolated(nonsending) func subscribe(_ route: MQTTRoute) async throws(MQTTError) -> MQTTSubscribeWait.Answer {
+        let answer = try await register(route)
+        let core = core!
+        core.loop.execute { core.subscriptions.confirmUnmatched(route) }
+        return answer
+    }
+
+    func makeReplyRoute(_ replies: MQTTClientCore.Replies) -> (address: String, route: MQTTRoute) {
+        // Wildcards may be in a client identifier, but not in a topic.
+        let client = String(core.link.perform { $0.engine.clientID }.map { "+#/$".contains($0) ? "-" : $0 })
+        var random = core.loop.random
+        let topic = "responses/\(client)/\(random.next())"
+        let requests = [MQTTSubscriptionRequest(filter: topic, qos: .atLeastOnce)]
+        return (
+            topic,
+            MQTTRoute(requests: requests, policy: BufferPolicy(), acknowledgement: .automatic, replies: replies)
+        )
+    }
+
+    /// Removes a route and waits for the server's answer. A cancelled task does not wait; UNSUBSCRIBE is sent all the
+    /// same.
+    nonisolated(nonsending) func unsubscribe(
+        _ route: MQTTRoute, properties: MQTTProperties
+    ) async throws(MQTTError) -> MQTTUnsubscribeResult {
+        let core = core!
+        let call = PendingCall<Result<MQTTUnsubscribeResult, MQTTError>>()
+        // The answer must not come before the cancellation is noticed.
+        if Task.isCancelled { call.end(.failure(.cancelledWait)) }
+        core.loop.execute { core.subscriptions.unsubscribeNow(route, properties, call) }
+        return try await call.answer(ifCancelled: .failure(.cancelledWait)).get()
+    }
+
+    /// Unsubscribes filters that no subscription of this client has, and waits for the server's answer, as above.
+    nonisolated(nonsending) func unsubscribe(
+        _ filters: [String], properties: MQTTProperties
+    ) async throws(MQTTError) -> MQTTUnsubscribeResult {
+        let core = core!
+        let call = PendingCall<Result<MQTTUnsubscribeResult, MQTTError>>()
+        if Task.isCancelled { call.end(.failure(.cancelledWait)) }
+        core.loop.execute { core.subscriptions.unsubscribeNow(filters, properties, call) }
+        return try await call.answer(ifCancelled: .failure(.cancelledWait)).get()
+    }
+}
