@@ -20,15 +20,15 @@ package final class SendBatch<Message: Sendable, Answer: Sendable>: @unchecked S
 
     package let messages: [Message]
     /// Identifies the batch in the tokens of its messages; 0 before it is added.
-    @usableFromInline package fileprivate(set) var id: UInt64 = 0
+    package fileprivate(set) var id: UInt64 = 0
     /// The messages from here on have not been handed to the engine.
     package var next = 0
     /// The engine's number of the connection that the batch began with; 0 for none, nil before it began.
     package var connection: UInt32?
     /// Messages that were sent and are not answered.
-    @usableFromInline package private(set) var unansweredCount = 0
+    package private(set) var unansweredCount = 0
     /// Which messages these are; empty until the first is sent.
-    @usableFromInline var isUnanswered: [Bool] = []
+    private var isUnanswered: [Bool] = []
     /// The answers that are not a plain success, by the places of their messages.
     package private(set) var answers: [Int: Answer] = [:]
     /// Why no more messages are to be sent, although the task that feeds has not decided so.
