@@ -41,7 +41,8 @@ import Transport
         #expect(counts.changes == 0 && counts.removals <= counts.additions, "\(counts)")
         // Connecting and disconnecting are one call each. The first wakes the loop that starts.
         #expect(counts.wakes <= (isOnLoop ? 1 : 2 * Self.count) + 1, "\(counts)")
-        if isOnLoop { #expect(counts.polls <= 2 * Self.count + 4, "\(counts)") }
+        // Two for each connection; more where the broker's answer comes late. Polling in every round, there are four and more.
+        if isOnLoop { #expect(counts.polls <= 3 * Self.count, "\(counts)") }
         await broker.stop()
     }
 }
