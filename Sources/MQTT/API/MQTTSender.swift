@@ -129,11 +129,12 @@ struct MQTTSender {
                 case .sent, .pause: break
                 case .waitForOutbox: try await roomForAtMostOnce()
                 case .waitForQueue: try await waitForRoom()
-                case .waitForAnswers(let few): try await wait(for: batch, downTo: few)
+                case .waitForAnswers(let few):
+                    if await !batch.wait(downTo: few, under: link) { throw .cancelledWait }
                 case .failed(let error): throw error
                 }
             } while batch.next < messages.count
-            try await wait(for: batch)
+            if await !batch.wait(under: link) { throw .cancelledWait }
         } catch {
             failure = error
             for place in batch.next..<messages.count { failures[place] = .failure(error) }
@@ -145,14 +146,6 @@ struct MQTTSender {
         return MQTTClient.PublishResults(
             count: messages.count, success: MQTTPublishResult(.success),
             answers.merging(failures) { answer, _ in answer })
-    }
-
-    /// Waits until at most `few` messages of a batch are unanswered.
-    private nonisolated(nonsending) func wait(for batch: MQTTSendBatch, downTo few: Int = 0) async throws(MQTTError) {
-        let call = PendingCall<Bool>()
-        // Answers that have arrived count even for a cancelled task.
-        guard link.perform({ _ in batch.await(call, downTo: few) }) else { return }
-        if await !call.answer(ifCancelled: false) { throw .cancelledWait }
     }
 
     // MARK: Acknowledgements that are awaited later
@@ -179,7 +172,7 @@ struct MQTTSender {
 
     /// Waits for the acknowledgement of the only message of a batch. Any number of callers may wait.
     nonisolated(nonsending) func confirm(_ batch: MQTTSendBatch) async throws(MQTTError) -> MQTTPublishResult {
-        try await wait(for: batch)
+        if await !batch.wait(under: link) { throw .cancelledWait }
         return try link.perform { _ in batch.answers[0] ?? .success(MQTTPublishResult(.success)) }.get()
     }
 

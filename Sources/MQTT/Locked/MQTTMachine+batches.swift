@@ -42,8 +42,10 @@ extension MQTTMachine {
         // Read in place: taking each message out would retain and release its parts.
         let messages = batch.messages
         let all = messages.span
-        while batch.next < all.count {
-            let place = batch.next
+        var next = batch.next
+        defer { batch.next = next }
+        while next < all.count {
+            let place = next
             let isQoS0 = all[place].qos == .atMostOnce
             var refusal: MQTTUsageError?
             if !isQoS0 {
@@ -61,7 +63,7 @@ extension MQTTMachine {
                         retain: all[place].retain, properties: all[place].properties,
                         token: isQoS0 ? MQTTPublishers.unawaitedBit : batch.token(of: place), at: now)
                     if !isQoS0 { batch.noteSent(place) }
-                    batch.next += 1
+                    next += 1
                     continue
                 } catch {
                     if error.code == .queueFull {
@@ -76,7 +78,7 @@ extension MQTTMachine {
             }
             // The others may be sent all the same.
             refusals.append((place, refusal))
-            batch.next += 1
+            next += 1
             if refusals.count == Self.maximumRefusals { return .pause }
         }
         return .sent

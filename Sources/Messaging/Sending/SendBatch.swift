@@ -1,3 +1,4 @@
+import Synchronization
 package import Transport
 package import Wire
 
@@ -5,7 +6,7 @@ package import Wire
 ///
 /// The task that sends feeds the batch, and nothing else does. Under the link's lock it hands messages to the engine from
 /// `next` on, as long as there is room, and notes those that will be answered (`noteSent`). Without the lock it waits for
-/// room, or until few enough messages are unanswered (`await(_:downTo:)`), and continues. The client's machine keeps the batch
+/// room, or until few enough messages are unanswered (`wait(downTo:under:)`), and continues. The client's machine keeps the batch
 /// in its ``SendBatches``, which notes the answers and takes out the tasks whose wait is over.
 ///
 ///     batches.add(batch)                                  // under the lock, as is `feed`
@@ -33,8 +34,15 @@ package final class SendBatch<Message: Sendable, Answer: Sendable>: @unchecked S
     package private(set) var answers: [Int: Answer] = [:]
     /// Why no more messages are to be sent, although the task that feeds has not decided so.
     package private(set) var failure: Answer?
-    /// Tasks that wait until at most `few` messages are unanswered.
-    private var waits: [(few: Int, call: PendingCall<Bool>)] = []
+    private var waits = UniqueArray<Wait>()
+    private var lastWait: UInt64 = 0
+
+    /// A task that waits until at most `few` messages are unanswered.
+    private struct Wait: ~Copyable, Sendable {
+        let waiter: Waiter<Bool>
+        let few: Int
+        let number: UInt64
+    }
 
     package init(_ messages: [Message]) {
         self.messages = messages
@@ -52,13 +60,39 @@ package final class SendBatch<Message: Sendable, Answer: Sendable>: @unchecked S
         unansweredCount += 1
     }
 
-    /// Adds a task that waits until at most `few` messages are unanswered; the call ends with true then. Returns false if
-    /// that is so already.
-    package func await(_ call: PendingCall<Bool>, downTo few: Int) -> Bool {
-        guard unansweredCount > few else { return false }
-        waits.removeAll { $0.call.isOver }
-        waits.append((few, call))
-        return true
+    /// Waits until at most `few` messages are unanswered; without the lock. False if the task was cancelled before. Answers that
+    /// have arrived count even for a cancelled task.
+    package nonisolated(nonsending) func wait<Machine: LinkMachine & ~Copyable>(
+        downTo few: Int = 0, under link: Link<Machine>
+    ) async -> Bool {
+        let number = Atomic<UInt64>(0)
+        return await waiting { waiter in
+            var waiter: Waiter<Bool>? = waiter
+            let ended = link.perform { _ -> Resumption<Bool>? in
+                guard let waiter = waiter.take() else { return nil }
+                return add(waiter, downTo: few, number)
+            }
+            ended?.resume()
+        } onCancel: {
+            link.perform { _ in takeWait(number.load(ordering: .relaxed)) }?.resume(returning: false)
+        }
+    }
+
+    /// Returns the waiter with its answer if it need not wait.
+    private func add(
+        _ waiter: consuming Waiter<Bool>, downTo few: Int, _ number: borrowing Atomic<UInt64>
+    ) -> Resumption<Bool>? {
+        if unansweredCount <= few { return Resumption(waiter, true) }
+        if Task.isCancelled { return Resumption(waiter, false) }
+        lastWait += 1
+        number.store(lastWait, ordering: .relaxed)
+        waits.append(Wait(waiter: waiter, few: few, number: lastWait))
+        return nil
+    }
+
+    private func takeWait(_ number: UInt64) -> Waiter<Bool>? {
+        for index in waits.indices where waits[index].number == number { return waits.remove(at: index).waiter }
+        return nil
     }
 
     /// Notes the answer to a message, nil for a plain success.
@@ -67,7 +101,7 @@ package final class SendBatch<Message: Sendable, Answer: Sendable>: @unchecked S
         isUnanswered[place] = false
         unansweredCount -= 1
         if let answer { answers[place] = answer }
-        if !waits.isEmpty { endWaits(into: &ended) }
+        if waits.count > 0 { endWaits(into: &ended) }
     }
 
     /// Gives the same answer to all messages that are unanswered. No more are to be sent.
@@ -79,11 +113,13 @@ package final class SendBatch<Message: Sendable, Answer: Sendable>: @unchecked S
     }
 
     fileprivate func endWaits(into ended: inout UniqueArray<Resumption<Bool>>) {
-        let unanswered = unansweredCount
-        waits.removeAll { few, call in
-            guard unanswered <= few else { return false }
-            if let end = call.take(true) { ended.append(end) }
-            return true
+        var index = 0
+        while index < waits.count {
+            if unansweredCount <= waits[index].few {
+                ended.append(Resumption(waits.remove(at: index).waiter, true))
+            } else {
+                index += 1
+            }
         }
     }
 }

@@ -113,17 +113,9 @@ struct STOMPSender {
 
     // MARK: Many messages
 
-    /// Waits until at most `few` messages of a batch have no receipt.
-    nonisolated(nonsending) func wait(for batch: STOMPSendBatch, downTo few: Int = 0) async throws(STOMPError) {
-        let call = PendingCall<Bool>()
-        // Receipts that have arrived count even for a cancelled task.
-        guard core.link.perform({ _ in batch.await(call, downTo: few) }) else { return }
-        if await !call.answer(ifCancelled: false) { throw .cancelledWait }
-    }
-
     /// Waits for the receipt of the only message of a batch. Any number of callers may wait.
     nonisolated(nonsending) func confirm(_ batch: STOMPSendBatch) async throws(STOMPError) {
-        try await wait(for: batch)
+        if await !batch.wait(under: core.link) { throw .cancelledWait }
         try core.link.perform { _ in batch.answers[0] ?? .success(()) }.get()
     }
 
@@ -159,7 +151,7 @@ struct STOMPSender {
         var failure: STOMPError?
         do throws(STOMPError) {
             try await feed(batch, isConfirmed: true, in: transaction, &failures)
-            try await wait(for: batch)
+            if await !batch.wait(under: core.link) { throw .cancelledWait }
         } catch {
             failure = error
         }
@@ -210,7 +202,8 @@ struct STOMPSender {
                 case .waitForOutbox:
                     if Task.isCancelled { throw .cancelledWait }
                     await core.link.room()
-                case .waitForAnswers(let few): try await wait(for: batch, downTo: few)
+                case .waitForAnswers(let few):
+                    if await !batch.wait(downTo: few, under: core.link) { throw .cancelledWait }
                 case .cannotBegin(let refusal): throw core.explain(refusal)
                 case .connectionEnded: throw .endedBeforeSending
                 }
