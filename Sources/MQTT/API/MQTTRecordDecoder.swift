@@ -27,7 +27,7 @@ struct MQTTRecordDecoder: FrameDecoder {
 
     private static func header(in bytes: RawSpan, at start: Int, _ version: MQTTVersion) -> MQTTFrameHeader? {
         try? MQTTFrameHeader.parse(
-            bytes, at: start, maximumPacketSize: MQTTFrameHeader.largestPacket, version: version)
+            bytes, at: start, maximumPacketSize: MQTTPacket.largestSize, version: version)
     }
 
     /// Adds whole packets, of which only the header is read, the secrets of those that open a connection or may carry

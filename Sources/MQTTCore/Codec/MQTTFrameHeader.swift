@@ -1,23 +1,20 @@
 import Wire
 
 /// The fixed header of a packet: its type, its flags and how much follows.
-public struct MQTTFrameHeader: Sendable, Hashable {
-    /// The largest packet that the format allows, including its header.
-    public static let largestPacket = 268_435_460
-
-    public let type: MQTTPacketType
+package struct MQTTFrameHeader: Sendable, Hashable {
+    package let type: MQTTPacketType
     /// The lower half of the first byte.
-    public let flags: UInt8
+    package let flags: UInt8
     /// The size of the fixed header itself, 2 to 5 bytes.
-    public let headerCount: Int
+    package let headerCount: Int
     /// The Remaining Length.
-    public let bodyCount: Int
+    package let bodyCount: Int
 
     /// The flags, for PUBLISH.
     var publishFlags: MQTTPublishFlags { MQTTPublishFlags(rawValue: flags) }
 
     /// The size of the whole packet.
-    public var packetCount: Int { headerCount + bodyCount }
+    package var packetCount: Int { headerCount + bodyCount }
 
     init(type: MQTTPacketType, flags: UInt8, headerCount: Int, bodyCount: Int) {
         self.type = type
@@ -38,7 +35,7 @@ public struct MQTTFrameHeader: Sendable, Hashable {
     /// - Parameters:
     ///   - maximumControlPacketSize: the limit for packets other than PUBLISH, where it is the lower one.
     ///   - version: 3.1 allows more flags. Before CONNECT the version is unknown, and the default is correct.
-    public static func parse(
+    package static func parse(
         _ bytes: RawSpan, at offset: Int = 0, maximumPacketSize: Int, maximumControlPacketSize: Int = .max,
         version: MQTTVersion = .v3_1_1
     ) throws(MQTTProtocolError) -> MQTTFrameHeader? {

@@ -61,25 +61,25 @@ extension MQTTPacket.Acknowledgement {
 
 extension MQTTPacket {
     /// Appends a PINGREQ, two bytes.
-    public static func encodePingreq(into output: inout [UInt8]) {
+    package static func encodePingreq(into output: inout [UInt8]) {
         output.append(MQTTPacketType.pingreq.rawValue << 4)
         output.append(0)
     }
 
     /// Appends a PINGRESP, two bytes.
-    public static func encodePingresp(into output: inout [UInt8]) {
+    package static func encodePingresp(into output: inout [UInt8]) {
         output.append(MQTTPacketType.pingresp.rawValue << 4)
         output.append(0)
     }
 }
 
 /// A PUBACK, PUBREC, PUBREL or PUBCOMP in the bytes that it came in.
-public struct MQTTAcknowledgementView: Sendable, Hashable {
-    public let packetID: UInt16
-    public let reasonCode: MQTTReasonCode
+package struct MQTTAcknowledgementView: Sendable, Hashable {
+    package let packetID: UInt16
+    package let reasonCode: MQTTReasonCode
     /// Where the properties start, as an offset into the bytes that it was read from; not checked yet.
-    public let propertiesStart: Int
-    public let propertiesCount: Int
+    package let propertiesStart: Int
+    package let propertiesCount: Int
 }
 
 extension MQTTAcknowledgementView {
@@ -87,7 +87,7 @@ extension MQTTAcknowledgementView {
     ///
     /// Two bytes are a whole packet in every version; in 5.0 a reason code and properties may
     /// follow. No allocation.
-    public static func parse(
+    package static func parse(
         _ header: MQTTFrameHeader, in bytes: RawSpan, at frameStart: Int = 0, version: MQTTVersion
     ) throws(MQTTProtocolError) -> MQTTAcknowledgementView {
         var cursor = ByteCursor(header.bodyRange(in: bytes, at: frameStart))
@@ -106,7 +106,7 @@ extension MQTTAcknowledgementView {
     }
 
     /// Checks and decodes the properties, for a packet of this type.
-    public func properties(in bytes: RawSpan, of type: MQTTPacketType) throws(MQTTProtocolError) -> MQTTProperties {
+    package func properties(in bytes: RawSpan, of type: MQTTPacketType) throws(MQTTProtocolError) -> MQTTProperties {
         if propertiesCount == 0 { return [] }
         let range = propertiesStart..<(propertiesStart + propertiesCount)
         return try MQTTProperties(decoding: bytes, range, carrier: .init(type))

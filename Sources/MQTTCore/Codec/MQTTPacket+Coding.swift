@@ -5,7 +5,7 @@ extension MQTTPacket {
     /// - Parameters:
     ///   - version: the version of the connection; a CONNECT names its own.
     ///   - sender: the side that the packet comes from. With nil, everything is accepted that either side may send.
-    public static func decode(
+    package static func decode(
         _ header: MQTTFrameHeader, body: RawSpan, version: MQTTVersion, from sender: MQTTRole? = nil
     ) throws(MQTTProtocolError) -> MQTTPacket {
         guard body.byteCount == header.bodyCount else {
@@ -41,7 +41,7 @@ extension MQTTPacket {
     /// - Parameter version: the version of the connection; CONNECT carries its own.
     /// - Parameter maximumPacketSize: what the peer accepts.
     public func encode(
-        into output: inout [UInt8], version: MQTTVersion, maximumPacketSize: Int = MQTTFrameHeader.largestPacket
+        into output: inout [UInt8], version: MQTTVersion, maximumPacketSize: Int = MQTTPacket.largestSize
     ) throws(MQTTEncodingError) {
         var body = PacketBody(version: version)
         switch self {

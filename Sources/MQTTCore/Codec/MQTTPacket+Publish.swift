@@ -45,7 +45,7 @@ extension MQTTPacket.Publish {
 extension MQTTPacket.Publish {
     /// Appends the packet; on an error nothing is appended.
     func encode(
-        into output: inout [UInt8], version: MQTTVersion, maximumPacketSize: Int = MQTTFrameHeader.largestPacket
+        into output: inout [UInt8], version: MQTTVersion, maximumPacketSize: Int = MQTTPacket.largestSize
     ) throws(MQTTEncodingError) {
         let head = PublishHead(
             topic: topic, flags: MQTTPublishFlags(qos, retain: isRetained, isDuplicate: isDuplicate), packetID: packetID
@@ -63,7 +63,7 @@ extension MQTTPacket.Publish {
     /// - Parameter maximumPacketSize: the largest packet that the peer accepts [MQTT-3.2.2-15].
     package static func encode(
         _ head: PublishHead, _ properties: MQTTProperties = MQTTProperties(), payload: RawSpan,
-        into output: inout [UInt8], version: MQTTVersion, maximumPacketSize: Int = MQTTFrameHeader.largestPacket
+        into output: inout [UInt8], version: MQTTVersion, maximumPacketSize: Int = MQTTPacket.largestSize
     ) throws(MQTTEncodingError) {
         guard head.isConsistent else { throw contradiction(head) }
         let propertiesCount = try propertiesCount(head, properties, version)
@@ -174,7 +174,7 @@ extension MQTTPacket.Publish {
         }
         let (total, overflow) = payloadCount.addingReportingOverflow(bodyCount)
         guard !overflow, total <= VariableByteInteger.maximum else {
-            throw .packetTooLarge(.publish, Int.max, MQTTFrameHeader.largestPacket)
+            throw .packetTooLarge(.publish, Int.max, MQTTPacket.largestSize)
         }
         return 1 + VariableByteInteger.byteCount(of: total) + total
     }

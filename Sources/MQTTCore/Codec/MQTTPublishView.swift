@@ -4,32 +4,32 @@ import Wire
 ///
 /// All positions are offsets into the bytes that it was read from. The topic's bytes and the properties are *not*
 /// checked yet: ask ``topic(in:)`` (or `MQTTTopicName.validate`) and ``scanProperties(in:)`` before using them.
-public struct MQTTPublishView: Sendable, Hashable {
+package struct MQTTPublishView: Sendable, Hashable {
     /// The flags of the fixed header, without DUP at QoS 0, where 3.1 allows it without a meaning.
-    public let flags: MQTTPublishFlags
+    package let flags: MQTTPublishFlags
     /// Zero at QoS 0.
-    public let packetID: UInt16
-    public let topicStart: Int
-    public let topicCount: Int
+    package let packetID: UInt16
+    package let topicStart: Int
+    package let topicCount: Int
     /// Where the properties start, behind their length.
-    public let propertiesStart: Int
+    package let propertiesStart: Int
     /// Zero in 3.1 and 3.1.1.
-    public let propertiesCount: Int
-    public let payloadStart: Int
-    public let payloadCount: Int
+    package let propertiesCount: Int
+    package let payloadStart: Int
+    package let payloadCount: Int
 
-    public var topicRange: Range<Int> { topicStart..<(topicStart + topicCount) }
-    public var propertiesRange: Range<Int> { propertiesStart..<(propertiesStart + propertiesCount) }
-    public var payloadRange: Range<Int> { payloadStart..<(payloadStart + payloadCount) }
+    package var topicRange: Range<Int> { topicStart..<(topicStart + topicCount) }
+    package var propertiesRange: Range<Int> { propertiesStart..<(propertiesStart + propertiesCount) }
+    package var payloadRange: Range<Int> { payloadStart..<(payloadStart + payloadCount) }
 
 }
 
 /// What a receiver has to know of a PUBLISH packet's properties at once, found without an allocation.
-public struct MQTTPublishScan: Sendable, Hashable {
+package struct MQTTPublishScan: Sendable, Hashable {
     /// Zero without an alias.
-    public var topicAlias: UInt16 = 0
+    package var topicAlias: UInt16 = 0
     /// How many subscription identifiers there are.
-    public var subscriptionIdentifierCount = 0
+    package var subscriptionIdentifierCount = 0
 
     init() {}
 
@@ -50,7 +50,7 @@ extension MQTTPublishView {
     /// Reads the PUBLISH whose fixed header stands at `frameStart`; the whole packet must be in `bytes`.
     ///
     /// Checks lengths and the packet identifier; nothing is copied.
-    public static func parse(
+    package static func parse(
         _ header: MQTTFrameHeader, in bytes: RawSpan, at frameStart: Int = 0, version: MQTTVersion
     ) throws(MQTTProtocolError) -> MQTTPublishView {
         var cursor = ByteCursor(header.bodyRange(in: bytes, at: frameStart))
@@ -70,13 +70,13 @@ extension MQTTPublishView {
     /// The topic name, checked: well-formed UTF-8 without U+0000 and wildcards. Empty only if an alias stands for it.
     ///
     /// One allocation if it is longer than 15 bytes.
-    public func topic(in bytes: RawSpan) throws(MQTTProtocolError) -> String {
+    package func topic(in bytes: RawSpan) throws(MQTTProtocolError) -> String {
         if topicCount == 0 { return "" }
         return try MQTTTopicName.string(bytes, topicRange)
     }
 
     /// Checks all properties and returns those that a receiver needs at once; no allocation.
-    public func scanProperties(in bytes: RawSpan) throws(MQTTProtocolError) -> MQTTPublishScan {
+    package func scanProperties(in bytes: RawSpan) throws(MQTTProtocolError) -> MQTTPublishScan {
         if propertiesCount == 0 { return MQTTPublishScan() }
         let scan = try MQTTPublishScan(bytes, propertiesRange)
         if topicCount == 0, scan.topicAlias == 0 { throw Self.noTopic(.v5_0) }
@@ -84,7 +84,7 @@ extension MQTTPublishView {
     }
 
     /// Checks and decodes all properties.
-    public func properties(in bytes: RawSpan) throws(MQTTProtocolError) -> MQTTProperties {
+    package func properties(in bytes: RawSpan) throws(MQTTProtocolError) -> MQTTProperties {
         if propertiesCount == 0 { return [] }
         return try MQTTProperties(decoding: bytes, propertiesRange, carrier: .publish)
     }

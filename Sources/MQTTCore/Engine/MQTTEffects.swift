@@ -7,16 +7,16 @@ public struct MQTTEffects: Sendable {
     public var messages: [MQTTMessageRecord] = []
 
     /// Topics of messages that came with a topic alias instead.
-    public internal(set) var aliasTopics: [UInt8] = []
+    package internal(set) var aliasTopics: [UInt8] = []
 
     /// How many messages have another topic than the message before them; if it is one, all have the same topic.
-    public internal(set) var topicChanges = 0
+    package internal(set) var topicChanges = 0
 
     /// The tokens of the messages of QoS 1 and 2; there may be others between them.
-    public internal(set) var deliveries: ClosedRange<UInt64>?
+    package internal(set) var deliveries: ClosedRange<UInt64>?
 
     /// The bytes of the packets that brought the messages.
-    public internal(set) var messageBytes = 0
+    package internal(set) var messageBytes = 0
 
     /// Publishes that came to their end.
     public var completions: [MQTTPublishCompletion] = []

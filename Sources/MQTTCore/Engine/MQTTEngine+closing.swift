@@ -31,7 +31,7 @@ extension MQTTEngine {
     /// before they begin to close it.
     ///
     /// - Throws: as that does, and ``MQTTUsageError/Code/notInThisVersion`` for what would not be sent before 5.0.
-    public func checkDisconnect(reason: MQTTReasonCode, properties: MQTTProperties) throws(MQTTUsageError) {
+    package func checkDisconnect(reason: MQTTReasonCode, properties: MQTTProperties) throws(MQTTUsageError) {
         guard phase == .connected else { throw notConnected("DISCONNECT") }
         guard version.hasProperties else {
             guard reason == .normalDisconnection, properties.isEmpty else {

@@ -22,9 +22,9 @@ extension MQTTEngine {
         version = options.value.version
         inboundAliases.reset(maximum: options.value.topicAliasMaximum)
         outboundAliases.reset(maximum: 0)
-        acceptedPacketSize = min(Int(clamping: options.value.maximumPacketSize), MQTTFrameHeader.largestPacket)
+        acceptedPacketSize = min(Int(clamping: options.value.maximumPacketSize), MQTTPacket.largestSize)
         acceptedControlPacketSize = min(
-            options.value.maximumControlPacketSize, UInt32(MQTTFrameHeader.largestPacket))
+            options.value.maximumControlPacketSize, UInt32(MQTTPacket.largestSize))
         grantedReceiveMaximum = max(1, options.value.receiveMaximum)
         opening.value = nil
         authentication = MQTTAuthenticationTurns()
@@ -104,7 +104,7 @@ extension MQTTEngine {
         properties.sessionExpiryInterval = options.value.sessionExpiry == 0 ? nil : options.value.sessionExpiry
         properties.receiveMaximum = grantedReceiveMaximum == 65_535 ? nil : grantedReceiveMaximum
         properties.maximumPacketSize =
-            acceptedPacketSize == MQTTFrameHeader.largestPacket ? nil : UInt32(acceptedPacketSize)
+            acceptedPacketSize == MQTTPacket.largestSize ? nil : UInt32(acceptedPacketSize)
         properties.topicAliasMaximum = options.value.topicAliasMaximum == 0 ? nil : options.value.topicAliasMaximum
         properties.authenticationMethod = options.value.authenticationMethod
         properties.authenticationData = options.value.authenticationData

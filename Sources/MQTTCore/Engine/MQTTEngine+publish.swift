@@ -63,7 +63,7 @@ extension MQTTEngine {
     }
 
     /// How many messages may be unacknowledged: what the peer and we ourselves allow [MQTT 5.0 4.9.0-1].
-    public var windowLimit: Int { Int(min(limits.receiveMaximum, max(1, options.value.maximumInFlight))) }
+    package var windowLimit: Int { Int(min(limits.receiveMaximum, max(1, options.value.maximumInFlight))) }
 
     // MARK: Checks
 
@@ -114,7 +114,7 @@ extension MQTTEngine {
         } catch {
             throw MQTTUsageError(error)
         }
-        let limit = phase == .connected ? acceptedByPeer : MQTTFrameHeader.largestPacket
+        let limit = phase == .connected ? acceptedByPeer : MQTTPacket.largestSize
         if size > limit {
             throw MQTTUsageError(
                 .packetTooLarge,
@@ -123,7 +123,7 @@ extension MQTTEngine {
     }
 
     /// The largest packet that the peer accepts, in bytes.
-    var acceptedByPeer: Int { min(Int(clamping: limits.maximumPacketSize), MQTTFrameHeader.largestPacket) }
+    var acceptedByPeer: Int { min(Int(clamping: limits.maximumPacketSize), MQTTPacket.largestSize) }
 
     // MARK: Queueing
 
@@ -188,13 +188,13 @@ extension MQTTEngine {
     }
 
     /// The tokens of the messages in the queue, in their order.
-    public var queuedTokens: [UInt64] {
+    package var queuedTokens: [UInt64] {
         session.window.queue.indices(session.window.slots).map { session.window.slots[Int($0)].token }
     }
 
     /// Takes messages whose token meets the condition out of the queue; they end without a completion. For callers that
     /// have told their publishers of a failure. Messages in flight belong to the session.
-    public mutating func dropQueued(where isDropped: (UInt64) -> Bool, into effects: inout MQTTEffects) {
+    package mutating func dropQueued(where isDropped: (UInt64) -> Bool, into effects: inout MQTTEffects) {
         for index in session.window.queue.indices(session.window.slots) {
             guard isDropped(session.window.slots[Int(index)].token) else { continue }
             let sequence = session.window.slots[Int(index)].sequence

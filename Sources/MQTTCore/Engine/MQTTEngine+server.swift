@@ -89,7 +89,7 @@ extension MQTTEngine {
     private func connackProperties(_ added: MQTTProperties) -> MQTTProperties {
         var properties = added
         if grantedReceiveMaximum != 65_535 { properties.receiveMaximum = grantedReceiveMaximum }
-        if acceptedPacketSize != MQTTFrameHeader.largestPacket {
+        if acceptedPacketSize != MQTTPacket.largestSize {
             properties.maximumPacketSize = UInt32(acceptedPacketSize)
         }
         if options.value.topicAliasMaximum != 0 { properties.topicAliasMaximum = options.value.topicAliasMaximum }

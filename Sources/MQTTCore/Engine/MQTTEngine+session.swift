@@ -82,11 +82,11 @@ extension MQTTEngine {
 
     /// Packets that may wait for the session store before ``holdsTooManyPackets``. A peer can make more of them than it
     /// has packet identifiers, by repeating PUBREL.
-    public static let maximumHeldPackets = 4096
+    package static let maximumHeldPackets = 4096
 
     /// Whether to stop reading until the session store answers: received packets are answered, and the answers wait for
     /// the store.
-    public var holdsTooManyPackets: Bool { heldPackets.count >= Self.maximumHeldPackets }
+    package var holdsTooManyPackets: Bool { heldPackets.count >= Self.maximumHeldPackets }
 
     /// The records up to and including a ticket are stored: what waited for them is written.
     public mutating func persisted(through ticket: UInt64, at now: Int64, into effects: inout MQTTEffects) {

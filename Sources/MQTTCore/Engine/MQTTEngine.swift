@@ -94,7 +94,7 @@ public struct MQTTEngine: ~Copyable, Sendable {
     }
     /// Whether any PUBLISH may be written: the connection is accepted, its first subscriptions are answered, and no
     /// request has to be sent alone.
-    public private(set) var messagesMayLeave = false
+    package private(set) var messagesMayLeave = false
     /// The server of this connection answered a QoS 2 message with PUBACK.
     var knowsQoS2IsMissing = false
     /// The server of this connection has sent more than Receive Maximum allows.
@@ -103,9 +103,9 @@ public struct MQTTEngine: ~Copyable, Sendable {
     var owesRoom = false
     /// What the peer may have unacknowledged, and how large its packets may be, on this connection.
     var grantedReceiveMaximum: UInt16 = 65_535
-    private var largestAcceptedPacket = UInt32(MQTTFrameHeader.largestPacket)
+    private var largestAcceptedPacket = UInt32(MQTTPacket.largestSize)
     /// The same for packets other than PUBLISH, and for the properties of a PUBLISH.
-    var acceptedControlPacketSize = UInt32(MQTTFrameHeader.largestPacket)
+    var acceptedControlPacketSize = UInt32(MQTTPacket.largestSize)
     var acceptedPacketSize: Int {
         get { Int(largestAcceptedPacket) }
         set { largestAcceptedPacket = UInt32(newValue) }
@@ -118,7 +118,7 @@ public struct MQTTEngine: ~Copyable, Sendable {
     public var storeRecords: [MQTTStoreRecord] = []
 
     /// The number of PUBLISH packets that were written over all connections, those that were sent again included.
-    public internal(set) var publishesWritten = 0
+    package internal(set) var publishesWritten = 0
 
     /// What outlives the connection.
     var session = MQTTSession()
@@ -234,7 +234,7 @@ extension MQTTEngine {
     /// The bytes (topics and payloads) in the queue.
     public var queuedBytes: Int { session.window.queuedBytes }
     /// Whether a message was refused for lack of room, so that ``MQTTEffects/queueHasRoom`` will report room.
-    public var owesRoomNotice: Bool { owesRoom }
+    package var owesRoomNotice: Bool { owesRoom }
     /// The number of messages sent and not finally acknowledged.
     public var inFlightCount: Int { session.window.inFlightCount }
 

@@ -122,7 +122,7 @@ extension MQTTStoreRecord {
     private static func publish(_ bytes: RawSpan, at offset: Int) -> MQTTPacket.Publish? {
         guard bytes.byteCount > offset,
             let header = try? MQTTFrameHeader.parse(
-                bytes, at: offset, maximumPacketSize: MQTTFrameHeader.largestPacket, version: .v5_0),
+                bytes, at: offset, maximumPacketSize: MQTTPacket.largestSize, version: .v5_0),
             header.type == .publish, header.packetCount == bytes.byteCount - offset,
             case .publish(let publish)? = try? MQTTPacket.decode(
                 header, body: bytes.extracting(header.bodyRange(in: bytes, at: offset)), version: .v5_0),
@@ -139,7 +139,7 @@ extension MQTTStoreRecord {
 }
 
 /// The checksum of stored records: CRC-32C (Castagnoli), which finds every error burst of up to 32 bits.
-public enum CRC32C {
+package enum CRC32C {
     /// Polynomial 0x1EDC6F41, reflected: what a byte becomes behind which 0, 1, 2 or 3 zero bytes follow, 256 entries
     /// each.
     private static let table: [UInt32] = {
@@ -151,7 +151,7 @@ public enum CRC32C {
     private static func step(_ value: UInt32) -> UInt32 { value & 1 == 1 ? value >> 1 ^ 0x82F6_3B78 : value >> 1 }
 
     /// The checksum of some bytes; that of no bytes is 0.
-    public static func checksum(_ bytes: ArraySlice<UInt8>) -> UInt32 {
+    package static func checksum(_ bytes: ArraySlice<UInt8>) -> UInt32 {
         var value: UInt32 = 0xFFFF_FFFF
         let table = table
         var index = bytes.startIndex

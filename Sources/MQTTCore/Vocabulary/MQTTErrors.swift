@@ -65,7 +65,7 @@ extension MQTTEncodingError {
             case .subscribe, .unsubscribe: "Shorten the filters, or send fewer of them or of the properties."
             default: "Shorten its properties and texts."
             }
-        return count > MQTTFrameHeader.largestPacket
+        return count > MQTTPacket.largestSize
             ? .init(.packetTooLarge, "\(type) is larger than the format allows, 268,435,460 bytes. \(advice)")
             : .init(
                 .packetTooLarge,

@@ -18,6 +18,9 @@ public enum MQTTPacket: Sendable, Hashable {
     case disconnect(Disconnect)
     case auth(Auth)
 
+    /// The size of the largest packet that the format allows, with its fixed header: 268,435,460 bytes.
+    public static let largestSize = 268_435_460
+
     /// The type in the first byte.
     public var type: MQTTPacketType {
         switch self {

@@ -15,7 +15,7 @@ public struct STOMPDecoder: Sendable {
     public let limits: STOMPLimits
 
     /// Line ends between frames so far: heart-beats and what stood after a NUL.
-    public private(set) var lineEnds = 0
+    package private(set) var lineEnds = 0
 
     private var buffer: [UInt8] = []
     private var start = 0

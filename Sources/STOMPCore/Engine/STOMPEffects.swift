@@ -106,7 +106,7 @@ public struct STOMPMessageRecord: Sendable, BitwiseCopyable {
 
     /// The record for the same frame in bytes that start `distance` bytes later, at most at the frame's start.
     @inlinable
-    public func moved(by distance: Int) -> STOMPMessageRecord {
+    package func moved(by distance: Int) -> STOMPMessageRecord {
         var moved = self
         // Wraps to the right value for frames that move to higher offsets, whose distance is negative.
         let shift = UInt32(truncatingIfNeeded: distance)

@@ -70,7 +70,7 @@ extension STOMPEngine {
 extension STOMPEngine {
     /// The number of SEND frames without a receipt and outside transactions in a part of ``output`` that begins with a
     /// frame, those that end at `offset` or before it left out.
-    public func countUnconfirmedSends(in frames: RawSpan, endingAfter offset: Int) -> Int {
+    package func countUnconfirmedSends(in frames: RawSpan, endingAfter offset: Int) -> Int {
         var count = 0
         var start = 0
         var scanner = FrameScanner()

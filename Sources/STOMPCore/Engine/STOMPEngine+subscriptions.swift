@@ -72,14 +72,14 @@ extension STOMPEngine {
 
     /// The number of messages that the subscription received on this connection, which is the number of its next one:
     /// ``STOMPMessageNumber``. Nil for one that is unknown, and for one in mode `auto`.
-    public mutating func messagesReceived(bySubscription id: String) -> UInt64? {
+    package mutating func messagesReceived(bySubscription id: String) -> UInt64? {
         guard let index = subscriptions.index(of: wireForm(id)) else { return nil }
         let entry = subscriptions.entries[index]
         return entry.ackMode == .auto ? nil : entry.unanswered.next
     }
 
     /// Deletes a durable subscription that has no consumer any more.
-    public mutating func deleteDurable(
+    package mutating func deleteDurable(
         id: String, headers: STOMPHeaders, receiptToken: UInt64? = nil, at now: Int64
     ) throws(STOMPUsageError) {
         try requireConnected()

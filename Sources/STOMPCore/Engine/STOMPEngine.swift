@@ -62,9 +62,9 @@ public struct STOMPEngine: ~Copyable, Sendable {
     /// What both sides agreed on, in milliseconds; zeros before CONNECTED.
     public internal(set) var heartBeat = STOMPHeartBeat.none
     /// Frames and heart-beats that came over all connections.
-    public internal(set) var framesReceived: UInt64 = 0
-    public internal(set) var lineEndsReceived: UInt64 = 0
-    public internal(set) var heartBeatsSent: UInt64 = 0
+    package internal(set) var framesReceived: UInt64 = 0
+    package internal(set) var lineEndsReceived: UInt64 = 0
+    package internal(set) var heartBeatsSent: UInt64 = 0
 
     var limits: STOMPLimits
 
