@@ -37,12 +37,13 @@ import Testing
         @Test func sendingAllocatesNothingAndSharesWrites() async throws {
             let table = try await BenchmarkTable.run(
                 ["mqtt-publish", "mqtt-window-array", "stomp-send", "stomp-destinations"], scale: 0.1)
-            for (name, calls) in [
-                ("MQTT QoS 0 publish, one call each", 0.2), ("MQTT QoS 0 publish, arrays of 100", 0.05),
-                ("MQTT QoS 1 publish, window 100, array", 0.2), ("STOMP send, one call each", 0.3),
-                ("STOMP send, 1,000 destinations ÷ one", 0.3),
+            for (name, calls, allocations) in [
+                ("MQTT QoS 0 publish, one call each", 0.2, 0.02), ("MQTT QoS 0 publish, arrays of 100", 0.05, 0.02),
+                // One is Dispatch's each time that half of the window is free and the publishing task is resumed.
+                ("MQTT QoS 1 publish, window 100, array", 0.2, 0.03), ("STOMP send, one call each", 0.3, 0.02),
+                ("STOMP send, 1,000 destinations ÷ one", 0.3, 0.02),
             ] {
-                #expect(try table.allocations(name) < 0.02, "\(name)")
+                #expect(try table.allocations(name) < allocations, "\(name)")
                 #expect(try table.calls(name) < calls, "\(name)")
             }
         }
@@ -102,7 +103,7 @@ import Testing
             arguments: [
                 // Two versions of the protocol in the first three.
                 ("codec-mqtt-encode", 1_050.0), ("codec-mqtt-decode", 2_600), ("codec-mqtt-packets", 5_500),
-                ("codec-mqtt-engine", 250), ("codec-mqtt-qos1", 185), ("codec-mqtt-qos2", 2_650),
+                ("codec-mqtt-engine", 250), ("codec-mqtt-qos1", 185), ("codec-mqtt-qos2", 2_500),
                 ("codec-mqtt-topics", 250),
                 ("codec-mqtt-properties", 1_200),
                 ("codec-stomp-send", 1_700), ("codec-stomp-receive", 2_500), ("codec-stomp-destinations", 1_800),

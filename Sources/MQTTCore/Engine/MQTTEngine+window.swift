@@ -61,13 +61,12 @@ extension MQTTEngine {
         _ bytes: RawSpan, at offset: inout Int, _ now: Int64, _ effects: inout MQTTEffects
     ) throws(MQTTProtocolError) {
         let start = offset
-        let noProperties = MQTTProperties()
         while bytes.byteCount - offset >= 4,
             let type = Self.plainAcknowledgement(bytes.bigEndian(UInt16.self, at: offset))
         {
             let id = bytes.bigEndian(UInt16.self, at: offset + 2)
             if id == 0 { break }
-            try receivedAcknowledgement(type, id, .success, noProperties, at: now, into: &effects)
+            try receivedAcknowledgement(type, id, .success, MQTTProperties(), at: now, into: &effects)
             offset += 4
         }
         if offset > start { pump(at: now, into: &effects) }
