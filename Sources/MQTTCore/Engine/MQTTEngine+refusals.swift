@@ -81,8 +81,7 @@ extension MQTTEngine {
                 MQTTRefusal(
                     .message(topic: head.topic, head.flags.qos), disconnect: disconnect, isSilence: isSilence)))
         let remark = Int32(truncatingIfNeeded: effects.events.count - 1)
-        // The server may have seen the identifier, and would take another message under it for a repetition.
-        if head.flags.isExactlyOnce, let id = session.window.retireID(of: index) { store(.retired(packetID: id)) }
+        retire(index)
         complete(index, .refused, disconnect?.reasonCode ?? .unspecifiedError, remark, &effects)
     }
 

@@ -102,6 +102,15 @@ extension MQTTEngine {
         session.window.finish(index)
     }
 
+    /// A message is given up that was sent: the server may have seen its identifier, and would take another message of QoS 2
+    /// under it for a repetition.
+    mutating func retire(_ index: Int32) {
+        guard session.window.slots[Int(index)].head.flags.isExactlyOnce,
+            let id = session.window.retireID(of: index)
+        else { return }
+        store(.retired(packetID: id))
+    }
+
     // MARK: Sending what waits
 
     /// Sends what may be sent: first again what an earlier connection left, then from the queue.
@@ -126,6 +135,7 @@ extension MQTTEngine {
         var head = slot.head
         head.flags = head.flags.asDuplicate
         if let refusal = tryWriting(head, slot.payload, slot.properties) {
+            retire(index)
             complete(index, .unsendable, refusal, -1, &effects)
         } else {
             session.window.recordResent()

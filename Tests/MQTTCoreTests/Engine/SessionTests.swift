@@ -1,6 +1,7 @@
-import MQTTCore
 import TestSupport
 import Testing
+
+@testable import MQTTCore
 
 @Suite("Engine: sessions over connections", .heavy)
 struct SessionTests {
@@ -84,6 +85,28 @@ struct SessionTests {
         #expect(pair.server.texts == ["once"])
         #expect(pair.client.completions.count == 1)
         #expect(pair.server.types.filter { $0 == .pubrec }.count == 1)
+    }
+
+    @Test func `an identifier of QoS 2 is not used again after its message cannot be sent any more`() throws {
+        let pair = EnginePair.persistent()
+        try pair.connect()
+        try pair.publish("given up", qos: .exactlyOnce)
+        pair.flush()
+        pair.deliver(to: pair.server)
+        pair.cut()
+        pair.server.engine.configuration.maximumQoS = .atLeastOnce
+        try pair.connect()
+        #expect(pair.client.completions.map(\.outcome) == [.unsendable])
+        pair.cut()
+        pair.server.engine.configuration.maximumQoS = .exactlyOnce
+        // The next process begins with the lowest identifier.
+        pair.client.engine = MQTTEngine(
+            configuration: pair.client.engine.configuration,
+            session: MQTTSession(restoring: pair.client.engine.session.records))
+        try pair.connect()
+        try pair.publish("other", qos: .exactlyOnce)
+        pair.settle()
+        #expect(pair.server.texts == ["given up", "other"])
     }
 
     @Test func `a QoS 2 message held by the application over a connection is acknowledged by its first token`() throws {
