@@ -282,15 +282,18 @@ extension MQTTServerMachine {
     private static func arrival(of packet: MQTTPacket, from client: String, topic known: String?) -> LoopbackArrival {
         var topic = known
         var payload: [UInt8] = []
+        var isDuplicate = false
         switch packet {
         case .publish(let publish):
+            isDuplicate = publish.isDuplicate
             topic = topic ?? publish.topic
             payload = publish.payload
         case .subscribe(let subscribe): topic = subscribe.subscriptions.first?.filter
         case .unsubscribe(let unsubscribe): topic = unsubscribe.filters.first
         default: break
         }
-        return LoopbackArrival(client: client, packet: .mqtt(packet.type), topic: topic, payload: payload)
+        return LoopbackArrival(
+            client: client, packet: .mqtt(packet.type), topic: topic, payload: payload, isDuplicate: isDuplicate)
     }
 
     /// What is in the output is about to be written.

@@ -51,6 +51,8 @@ public struct LoopbackArrival: Sendable, Hashable {
     /// Whether an injected fault dropped it or cut the connection in its place, so that the broker did not process it.
     /// True only with `includesDropped` of ``LoopbackBroker/LoopbackBroker/arrivals(maximumCount:includesDropped:)``.
     public internal(set) var wasDropped = false
+    /// DUP of PUBLISH.
+    var isDuplicate = false
 
     /// The payload as text; bytes that are not UTF-8 are replaced.
     public var text: String { String(decoding: payload, as: UTF8.self) }

@@ -62,7 +62,7 @@ extension Simulation {
             after(lasting) { _ in other.close() }
         case .latency(_, let lasting), .refusal(let lasting), .silence(let lasting), .slowness(_, _, let lasting),
             .slowAnswers(_, let lasting), .names(_, let lasting), .offline(let lasting),
-            .disk(_, let lasting):
+            .disk(_, let lasting), .slowDisk(_, let lasting):
             begin(entry, lasting)
         case .clockChange(let change): world.setClock(forwardBy: change.inNanoseconds / 1_000_000)
         case .act(let name):
@@ -111,7 +111,7 @@ struct SimulatedConditions: Sendable {
     var diskFault: SimulatedDisk.Fault?
 
     init(_ events: [SimulationPlan.Entry.Event] = []) {
-        var (latency, connecting, name) = (Int64(0), Int64(0), Int64(0))
+        var (latency, connecting, name, disk) = (Int64(0), Int64(0), Int64(0), Int64(0))
         for event in events {
             switch event {
             case .latency(let longest, _): latency = max(latency, longest.inNanoseconds)
@@ -125,6 +125,7 @@ struct SimulatedConditions: Sendable {
             case .names(nil, _): network.hidesNames = true
             case .names(let longest?, _): name = max(name, longest.inNanoseconds)
             case .offline: network.isOffline = true
+            case .slowDisk(let longest, _): disk = max(disk, longest.inNanoseconds)
             case .disk(let fault, _): diskFault = diskFault == .broken ? .broken : fault
             case .cut, .death, .takeover, .clockChange, .act: break
             }
@@ -132,6 +133,7 @@ struct SimulatedConditions: Sendable {
         network.latency = 0...latency
         network.connectDelay = 0...connecting
         network.nameDelay = 0...name
+        network.diskDelay = 0...disk
     }
 }
 

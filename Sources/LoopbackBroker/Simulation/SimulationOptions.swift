@@ -69,11 +69,14 @@ public struct SimulationFaults: OptionSet, Sendable {
     /// The time of day of the device is set forward or back, by up to two days. A message with an expiry interval that a
     /// session store has kept then is as much older or younger for the next process.
     public static let clockChanges = SimulationFaults(rawValue: 16384)
+    /// The disk of the simulation takes up to five seconds for each write, for a time.
+    public static let slowDisk = SimulationFaults(rawValue: 32768)
 
     /// Those that a session and acknowledgements protect from: all but ``losses``, ``takeovers``, ``smallerLimits``,
     /// ``disk`` and ``clockChanges``.
     public static let recoverable: SimulationFaults = [
         .cuts, .latency, .refusals, .silence, .restarts, .halfOpen, .slowness, .slowAnswers, .names, .networkChanges,
+        .slowDisk,
     ]
     /// All of them.
     public static let all: SimulationFaults = [
@@ -102,6 +105,7 @@ public struct SimulationPlan: Sendable, CustomStringConvertible {
             case names(Duration?, lasting: Duration)
             case offline(lasting: Duration)
             case disk(SimulatedDisk.Fault, lasting: Duration)
+            case slowDisk(Duration, lasting: Duration)
             case clockChange(Duration)
             case act(String)
         }
@@ -137,6 +141,7 @@ public struct SimulationPlan: Sendable, CustomStringConvertible {
                 case .names(nil, let lasting): "names are not found for \(lasting)"
                 case .offline(let lasting): "the clients have no network for \(lasting)"
                 case .disk(let fault, let lasting): "the disk is \(fault) for \(lasting)"
+                case .slowDisk(let delay, let lasting): "the disk takes up to \(delay) for \(lasting)"
                 case .clockChange(let change):
                     "the time of day is set \(change < .zero ? "back by \(.zero - change)" : "forward by \(change)")"
                 case .act(let name): "the app: \(name)"
@@ -205,6 +210,9 @@ public struct SimulationPlan: Sendable, CustomStringConvertible {
         if options.faults.contains(.networkChanges) { events.append(.offline(lasting: lasting)) }
         if options.faults.contains(.disk) {
             events.append(.disk(random.below(2) == 0 ? .full : .broken, lasting: lasting))
+        }
+        if options.faults.contains(.slowDisk) {
+            events.append(.slowDisk(.milliseconds(1 + random.below(5000)), lasting: lasting))
         }
         if options.faults.contains(.clockChanges) {
             events.append(.clockChange(.seconds(random.below(345_600) - 172_800)))

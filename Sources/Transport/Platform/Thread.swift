@@ -119,11 +119,11 @@ package final class SerialThread: Sendable {
 
     private let queue = Queue()
     /// Where the jobs run in a simulation, which has one thread; nil outside of one.
-    private let simulated: EventLoop?
+    private let simulated: SimulatedThread?
 
     /// - Parameter loop: of the owner: in a simulation the jobs run there.
     package init(named name: StaticString, for loop: EventLoop) throws(TransportError) {
-        simulated = loop.world == nil ? nil : loop
+        simulated = loop.world.map { SimulatedThread(loop, $0) }
         guard simulated == nil else { return }
         let queue = queue
         try startThread(named: name) { queue.run() }
@@ -134,7 +134,7 @@ package final class SerialThread: Sendable {
     }
 
     package func run(_ job: @escaping @Sendable () -> Void) {
-        if let simulated { return simulated.execute(job) }
+        if let simulated { return simulated.run(job) }
         queue.change { $0.jobs.append(job) }
     }
 

@@ -109,6 +109,7 @@ final class SimulatedPipe: @unchecked Sendable {
     var closing: () -> Void = {}
 
     private static let capacity = 1 << 16
+    private static let segment = 256
 
     init(link: Int, isUp: Bool, world: SimulatedWorld, loop: EventLoop) {
         self.link = link
@@ -177,10 +178,15 @@ final class SimulatedPipe: @unchecked Sendable {
             vanished += bytes.count
             return
         }
-        let last = transit.isEmpty ? 0 : transit[transit.count - 1].due
-        sentAt = max(sentAt, loop.now).advanced(byNanoseconds: world.timeToSend(bytes.count))
-        let due = max(last, sentAt.advanced(byNanoseconds: world.latency()))
-        transit.append((due, bytes))
+        var due = transit.isEmpty ? 0 : transit[transit.count - 1].due
+        // A slow link carries segments, so that its ends see progress.
+        let size = world.timeToSend(1) == 0 ? bytes.count : Self.segment
+        for start in stride(from: 0, to: bytes.count, by: size) {
+            let segment = bytes[start..<min(start + size, bytes.count)]
+            sentAt = max(sentAt, loop.now).advanced(byNanoseconds: world.timeToSend(segment.count))
+            due = max(due, sentAt.advanced(byNanoseconds: world.latency()))
+            transit.append((due, Array(segment)))
+        }
         transitCount += bytes.count
         deliver(at: loop.now)
     }

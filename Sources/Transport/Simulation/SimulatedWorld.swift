@@ -16,6 +16,8 @@ package final class SimulatedWorld: Sendable {
         package var connectDelay: ClosedRange<Int64> = 0...0
         /// Nanoseconds that the look-up of a name takes: a value from this range.
         package var nameDelay: ClosedRange<Int64> = 0...0
+        /// Nanoseconds that a job of the disk takes: a value from this range.
+        package var diskDelay: ClosedRange<Int64> = 0...0
         /// Whether names are not found.
         package var hidesNames = false
         /// Whether attempts to connect are refused.
@@ -229,6 +231,9 @@ package final class SimulatedWorld: Sendable {
             return 1 + state.bytes.below(count)
         }
     }
+
+    /// Nanoseconds after which the disk does what it is asked to do now.
+    func diskDelay() -> Int64 { time(\.diskDelay) }
 
     /// Nanoseconds that bytes which are written now are on their way.
     func latency() -> Int64 { time(\.latency) }

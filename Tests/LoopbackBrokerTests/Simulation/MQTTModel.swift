@@ -17,7 +17,9 @@ final class MQTTModel: Sendable {
         var places: [Int: Int] = [:]
     }
 
-    private let serverForgets: Bool
+    let serverForgets: Bool
+    /// No connection ends before the world does.
+    let isUnbroken: Bool
     private let topics = Mutex<[String: Topic]>([:])
     private let isOutOfOrder = Atomic(false)
     private let isSentOutOfOrder = Atomic(false)
@@ -27,9 +29,16 @@ final class MQTTModel: Sendable {
     private let lossCount = Atomic(0)
     private let duplicateCount = Atomic(0)
     private let damage = Mutex("")
+    private let broken = Mutex("")
     private let longestCancellation = Mutex<(name: String, time: Duration)>(("", .zero))
 
-    init(serverForgets: Bool) { self.serverForgets = serverForgets }
+    init(serverForgets: Bool, isUnbroken: Bool) {
+        self.serverForgets = serverForgets
+        self.isUnbroken = isUnbroken
+    }
+
+    /// What a client did that it must not do; the first counts.
+    func broke(_ text: String) { broken.withLock { if $0.isEmpty { $0 = text } } }
 
     func publishedFirst() { isOutOfOrder.store(true, ordering: .relaxed) }
     func sentOutOfOrder() { isSentOutOfOrder.store(true, ordering: .relaxed) }
@@ -91,6 +100,8 @@ final class MQTTModel: Sendable {
             !isSentOutOfOrder.load(ordering: .relaxed), "the sender did not publish in the order of its messages")
         try world.require(
             late.load(ordering: .relaxed) == 0, "a subscription received what was published after its end")
+        let broken = broken.withLock { $0 }
+        try world.require(broken.isEmpty, "\(broken)")
         let damage = damage.withLock { $0 }
         try world.require(damage.isEmpty, "the store is damaged: \(damage)")
         let longest = longestCancellation.withLock { $0 }
@@ -106,7 +117,7 @@ final class MQTTModel: Sendable {
             try world.require(foreign.isEmpty, "\(name) received \(foreign), which nobody has published")
             try world.require(first == first.sorted(), "\(name) received \(numbers), out of order")
             lostCount += topic.enqueued.subtracting(numbers).count
-            if !name.hasSuffix("/0"), !serverForgets {
+            if isUnbroken || !name.hasSuffix("/0") && !serverForgets {
                 try world.require(lost.isEmpty, "\(name) lost \(lost.sorted())")
             }
             if name.hasSuffix("/2") { duplicates += numbers.count - first.count }

@@ -6,9 +6,38 @@ import Synchronization
 /// A world of MQTT, with the promises of its clients and a model that checks them (``MQTTModel``): a sender with or without a
 /// session store, whose process may die, a receiver with a session, and a client without a session.
 enum MQTTPromises {
-    static var options: SimulationOptions {
+    /// What may happen to a world.
+    enum Kind {
+        /// Servers keep their sessions.
+        case lasting
+        /// Servers forget: what they had queued is lost, and what a client publishes again may come twice.
+        case forgetful
+        /// Links, names, answers and the disk are slow, but no connection may end: nothing is lost, not even QoS 0.
+        case unbroken
+
+        /// Half of the worlds are lasting.
+        init(seed: UInt64) { self = [.lasting, .forgetful, .lasting, .unbroken][Int(seed % 4)] }
+    }
+
+    /// Runs the worlds of several seeds, each of its kind.
+    static func run(seeds: Range<UInt64>) async throws {
+        for seed in seeds {
+            let kind = Kind(seed: seed)
+            try await Simulation.run(seed: seed, options: options(kind)) { world in try await run(world, kind) }
+        }
+    }
+
+    static var options: SimulationOptions { options(.lasting) }
+
+    private static func options(_ kind: Kind) -> SimulationOptions {
         var options = SimulationOptions()
+        if kind == .unbroken {
+            options.faults = [.latency, .slowness, .slowAnswers, .names, .slowDisk]
+            options.calm = .zero
+            return options
+        }
         options.faults = [.recoverable, .takeovers, .smallerLimits, .disk, .clockChanges]
+        if kind == .forgetful { options.faults.insert(.losses) }
         options.acts = [
             "suspend the sender", "suspend the receiver", "disconnect the sender", "tell of a network",
             "subscribe for a time", "the sender's process ends", "the sender's process ends",
@@ -16,22 +45,14 @@ enum MQTTPromises {
         return options
     }
 
-    /// The same with servers that forget: what they had queued is lost, and what a client publishes again may come twice.
-    static var forgetfulOptions: SimulationOptions {
-        var options = options
-        options.faults.insert(.losses)
-        return options
-    }
-
     private static let publishers = 3
     private static let messages = 6
     private static let directory = "/sender"
 
-    @Sendable static func body(_ world: Simulation) async throws { try await run(world, serverForgets: false) }
+    @Sendable static func body(_ world: Simulation) async throws { try await run(world, .lasting) }
 
-    @Sendable static func forgetfulBody(_ world: Simulation) async throws { try await run(world, serverForgets: true) }
-
-    private static func run(_ world: Simulation, serverForgets: Bool) async throws {
+    private static func run(_ world: Simulation, _ kind: Kind) async throws {
+        let serverForgets = kind == .forgetful
         var random = world.makeRandom()
         let broker = try await world.startBroker(host: "broker.example")
         let url = broker.url("mqtt", broker.ports.mqtt, using: &random)
@@ -39,12 +60,16 @@ enum MQTTPromises {
         configuration.version = Bool.random(using: &random) ? .v5_0 : .v3_1_1
         configuration.cleanStart = false
         if configuration.version == .v5_0 { configuration.sessionExpiry = .seconds(86_400) }
-        configuration.maximumInFlight = [1, 2, 1024].randomElement(using: &random)
+        let window: UInt16 = [1, 2, 1024].randomElement(using: &random) ?? 1
+        configuration.maximumInFlight = window
+        configuration.queuesQoS0WhileOffline = kind == .unbroken || Bool.random(using: &random)
+        // So that PINGREQ waits behind bytes of a slow link.
+        if kind == .unbroken { configuration.keepAlive = .seconds(20) }
         configuration.credentialsProvider = { request in
             if request.attempt % 2 == 0 { try await world.clock.sleep(for: .milliseconds(10)) }
             return nil
         }
-        let model = MQTTModel(serverForgets: serverForgets)
+        let model = MQTTModel(serverForgets: serverForgets, isUnbroken: kind == .unbroken)
         let store = StoreKind.allCases.randomElement(using: &random) ?? .none
         world.note("the sender's store: \(store)")
         let sender = SenderProcess(url, configuration, store, directory, world, model)
@@ -53,7 +78,7 @@ enum MQTTPromises {
         let receiverWatch = ClientWatch("receiver")
         let watchingReceiver = receiverWatch.watch(receiver, world) { _ in }
         await receiver.start()
-        await sender.start()
+        if kind != .unbroken { await sender.start() }
         let keeping = Task { await keep(sender, receiver, world) }
         let reader = Task { [random = world.makeRandom()] in await read(receiver, random, world, model) }
         try await subscribed(receiver, world)
@@ -63,8 +88,10 @@ enum MQTTPromises {
         configuration.sessionExpiry = .zero
         let forgetful = MQTTClient(
             url, clientID: "forgetful", configuration: configuration, clock: world.clock)
-        let watching = watch(broker, model, ordersSender: store == .none)
+        let watching = watch(broker, sender, window, model, ordersSender: store == .none)
         await forgetful.start()
+        // The first messages wait for the store too.
+        if kind == .unbroken { await sender.start() }
         let echoing = Task { await echo(forgetful, world) }
         await withTaskGroup(of: Void.self) { group in
             group.addTask {
@@ -105,6 +132,12 @@ enum MQTTPromises {
         watchingReceiver.cancel()
         await watchingReceiver.value
         try receiverWatch.check(receiver.counters, world)
+        if kind == .unbroken {
+            for client in [sender.client, receiver] {
+                let count = client.counters.connections
+                try world.require(count == 1, "a client made \(count) connections, but none was lost")
+            }
+        }
         let (counted, taken) = (receiver.counters.messagesReceived, model.receivedCount)
         try world.require(counted >= taken, "the receiver counted \(counted) of \(taken) messages")
         // Keep alive, the wait for PINGRESP, and the time that closing takes.
@@ -159,7 +192,9 @@ enum MQTTPromises {
     ) async {
         var random = random
         while true {
-            let buffer = BufferPolicy(messages: [1, 2, 4].randomElement(using: &random) ?? 1)
+            let buffer = BufferPolicy(
+                messages: [1, 2, 4].randomElement(using: &random) ?? 1,
+                overflow: model.isUnbroken ? .pauseReading : .dropOldest)
             let received = receiver.subscription(to: "t/#", qos: .exactlyOnce, buffer: buffer)
             do {
                 for try await message in received {
@@ -194,13 +229,38 @@ enum MQTTPromises {
 
     /// Checks, on each connection, that a client without a session subscribes before it publishes, and that a sender
     /// publishes in the order in which its messages were accepted: first those that were unfinished, then the queue.
-    private static func watch(_ broker: LoopbackBroker, _ model: MQTTModel, ordersSender: Bool) -> Task<Void, Never> {
+    ///
+    /// And that no more messages are in flight than allowed, and that DUP is set where a message was sent before and only
+    /// there [MQTT-3.3.1-1].
+    private static func watch(
+        _ broker: LoopbackBroker, _ sender: SenderProcess, _ window: UInt16, _ model: MQTTModel, ordersSender: Bool
+    ) -> Task<Void, Never> {
         let arrivals = broker.arrivals()
         return Task {
             var isFirst = false
             var isOver = false
             var last = 0
+            // Messages that were begun before the connection was opened, and those that have arrived.
+            var before = 0
+            var arrived: Set<Int> = []
             for await arrival in arrivals {
+                if arrival.client == "sender" {
+                    // A session that was read from a store counts those that it may have sent.
+                    let inFlight = ordersSender ? sender.client.backlog.messagesInFlight : 0
+                    if inFlight > window { model.broke("\(inFlight) messages are in flight, \(window) are allowed") }
+                    if arrival.packet == .mqtt(.connect) { before = model.now }
+                    if let topic = arrival.topic, arrival.packet == .mqtt(.publish),
+                        let place = model.place(of: topic, arrival.text)
+                    {
+                        if arrival.isDuplicate, topic.hasSuffix("/0") || place > before {
+                            model.broke("\(topic) \(arrival.text.prefix(4)) has DUP, but was never sent before")
+                        }
+                        let isFirst = arrived.insert(place).inserted
+                        if !isFirst, !arrival.isDuplicate, !model.serverForgets {
+                            model.broke("\(topic) \(arrival.text.prefix(4)) came again without DUP")
+                        }
+                    }
+                }
                 if ordersSender, arrival.client == "sender" {
                     if arrival.packet == .mqtt(.connect) { last = 0 }
                     if let topic = arrival.topic, arrival.packet == .mqtt(.publish), !topic.hasSuffix("/0"),
@@ -287,20 +347,31 @@ enum MQTTPromises {
         _ publisher: Int, _ random: SimulationRandom, _ world: Simulation, _ sender: SenderProcess, _ model: MQTTModel
     ) async {
         var random = random
-        for number in 0..<messages {
-            try? await world.clock.sleep(for: .milliseconds(Int.random(in: 0...20_000, using: &random)))
+        for number in stride(from: 0, to: 16 * messages, by: 16) {
+            let pause = number == 0 && model.isUnbroken ? 0 : Int.random(in: 0...20_000, using: &random)
+            // No two publishers begin at the same time: their tasks would have no order.
+            try? await world.clock.sleep(for: .milliseconds(pause) + .microseconds(publisher))
             await sender.isRunning()
             let qos = QoS.allCases.randomElement(using: &random) ?? .atMostOnce
             let topic = "t/\(publisher)/\(qos.rawValue)"
             let enqueues = qos != .atMostOnce && Int.random(in: 0..<3, using: &random) == 0
             // Some are larger than a server with smaller limits accepts.
-            let text = "\(number)" + String(repeating: " ", count: Int.random(in: 0..<6, using: &random) == 0 ? 600 : 0)
+            let rest = String(repeating: " ", count: Int.random(in: 0..<6, using: &random) == 0 ? 600 : 0)
+            let text = "\(number)\(rest)"
             // A clock that is set forward while the process does not run lets it expire, which is reported.
             var properties = MQTTProperties()
             if sender.configuration.version == .v5_0, Int.random(in: 0..<4, using: &random) == 0 {
                 properties.messageExpiryInterval = 3600
             }
             let (client, life) = sender.current
+            if qos == .atMostOnce {
+                // More of them at once, which nobody waits for: a slow link carries them for a minute.
+                for extra in (number - Int.random(in: 0..<(model.isUnbroken ? 13 : 4), using: &random))..<number {
+                    model.began(topic, extra)
+                    let message = MQTTOutgoingMessage("\(extra)\(rest)", to: topic, qos: qos)
+                    if (try? client.tryPublish(message)) == true { model.ended(topic, extra) }
+                }
+            }
             let call = Task {
                 model.began(topic, number)
                 do {

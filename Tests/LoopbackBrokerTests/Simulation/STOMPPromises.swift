@@ -16,6 +16,7 @@ enum STOMPPromises {
 
     private static let orders = 12
     private static let pairs = 8
+    private struct Aborted: Error {}
 
     @Sendable static func body(_ world: Simulation) async throws {
         var random = world.makeRandom()
@@ -132,7 +133,6 @@ enum STOMPPromises {
     private static func sendPairs(
         _ random: SimulationRandom, _ world: Simulation, _ producer: STOMPClient, _ model: STOMPModel
     ) async {
-        struct Aborted: Error {}
         var random = random
         for pair in 0..<pairs {
             try? await world.clock.sleep(for: .milliseconds(Int.random(in: 0...25_000, using: &random)))
@@ -169,6 +169,14 @@ enum STOMPPromises {
             attempt += 1
             model.delivered(order.text ?? "")
             let pause = Duration.milliseconds(Int.random(in: 0...500, using: &random))
+            if Int.random(in: 0..<4, using: &random) == 0 {
+                // What is acknowledged in an aborted transaction can be acknowledged again.
+                try? await consumer.withTransaction { transaction in
+                    try order.acknowledge(in: transaction)
+                    try await world.clock.sleep(for: pause)
+                    throw Aborted()
+                }
+            }
             do {
                 try await consumer.withTransaction { transaction in
                     try order.acknowledge(in: transaction)

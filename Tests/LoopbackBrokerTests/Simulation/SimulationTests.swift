@@ -97,15 +97,7 @@ import Transport
 
     @Test func `MQTT keeps its promises`() async throws {
         let first = Campaign.seed
-        try await Simulation.run(
-            seeds: first..<first + UInt64(Campaign.rounds(5000)), options: MQTTPromises.options, MQTTPromises.body)
-    }
-
-    @Test func `MQTT reports what may come twice from a server that forgets`() async throws {
-        let first = Campaign.seed
-        try await Simulation.run(
-            seeds: first..<first + UInt64(Campaign.rounds(2000)), options: MQTTPromises.forgetfulOptions,
-            MQTTPromises.forgetfulBody)
+        try await MQTTPromises.run(seeds: first..<first + UInt64(Campaign.rounds(5000)))
     }
 
     @Test func `STOMP keeps its promises`() async throws {
