@@ -70,6 +70,8 @@ extension DeviceFailure {
             "()", "ReconnectPolicy", "TLS options", "WebSocket options", "fallbackVersions", "version to",
             "authentication", "maximumQueued",
         ]
+        let message = message.replacing(" within connectTimeout", with: " in time")
+            .replacing(", or raise connectTimeout", with: "")
         var (sentences, rest) = ([Substring](), message[...])
         while !rest.isEmpty {
             let end = [". ", "? "].compactMap { rest.firstRange(of: $0)?.upperBound }.min() ?? rest.endIndex

@@ -123,10 +123,17 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
         var attempt = 0
         var isConnected = false
         var lastReason = ""
+        var silence: Task<Void, any Error>?
+        defer { silence?.cancel() }
         while let state = await states.next() {
+            silence?.cancel()
             switch state {
             case .connecting(let number):
                 pause()
+                silence = Task {
+                    try await Task.sleep(for: .seconds(3))
+                    post.report("still waiting: \(client.server?.shown ?? post.fleet.name) has not answered yet")
+                }
                 isConnecting()
                 // What fails again and again says so in one line, not in two.
                 if attempt == 0 {

@@ -43,6 +43,14 @@ extension MQTTEngine {
             let awaitsConnack = phase == .connecting && !isServer
             // The first byte of what may be a TLS alert: its second byte decides.
             if awaitsConnack, bytes.byteCount == 1, bytes.byte(at: 0) == 0x15 { return 0 }
+            if awaitsConnack, let line = Self.textLine(bytes) {
+                // A web server's status line may come in pieces.
+                if !line.isWhole, line.text.hasPrefix("HTTP/") || "HTTP/".hasPrefix(line.text) { return 0 }
+                if line.text.utf8.count >= 4 {
+                    fail(.answersInText(line.text), into: &effects)
+                    return bytes.byteCount
+                }
+            }
             if phase == .connected, !isServer, let packet = refusedPacket(bytes, at: offset) {
                 effects.report(.packetRefused(packet))
             }
@@ -56,6 +64,21 @@ extension MQTTEngine {
     /// Whether these bytes are a TLS alert, with which a TLS server answers CONNECT (RFC 8446 section 5.1, type 21).
     private static func isTLSAlert(_ bytes: RawSpan) -> Bool {
         bytes.byteCount >= 2 && bytes.byte(at: 0) == 0x15 && bytes.byte(at: 1) == 3
+    }
+
+    /// The beginning of an answer in text, as servers of other protocols give it; nil if it is not text.
+    private static func textLine(_ bytes: RawSpan) -> (text: String, isWhole: Bool)? {
+        let longest = 80
+        var text: [UInt8] = []
+        for offset in 0..<bytes.byteCount {
+            let byte = bytes.byte(at: offset)
+            if byte == 0x0D || byte == 0x0A || text.count == longest {
+                return (String(decoding: text, as: UTF8.self), true)
+            }
+            guard (0x20...0x7E).contains(byte) else { return nil }
+            text.append(byte)
+        }
+        return (String(decoding: text, as: UTF8.self), false)
     }
 
     private mutating func receivedPacket(

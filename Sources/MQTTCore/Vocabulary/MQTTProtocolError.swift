@@ -22,6 +22,10 @@ public struct MQTTProtocolError: Error, Sendable, Hashable {
     static let answersInTLS = malformed(
         "It answers in TLS. Use a URL with TLS (mqtts://, wss://), or the port without.", "MQTT-3.2.0-1")
 
+    static func answersInText(_ line: String) -> MQTTProtocolError {
+        malformed("It answers with the text \"\(line)\", which is another protocol's.", "MQTT-3.2.0-1")
+    }
+
     static func protocolError(_ message: String, _ clause: String) -> MQTTProtocolError {
         MQTTProtocolError(.protocolError, message, clause: clause)
     }

@@ -88,6 +88,23 @@ struct BadInputTests {
         await server.stop()
     }
 
+    @Test(arguments: DeviceProgram.allCases)
+    func `what a web server answers is in the line`(program: DeviceProgram) async throws {
+        let server = try BadServer.start(.web)
+        let scheme = program == .motions ? "mqtt" : "stomp"
+        try await expect(
+            program, ["--broker", "\(scheme)://127.0.0.1:\(server.port)"], 76, "\"HTTP/1.1 400 Bad Request\"")
+    }
+
+    @Test(arguments: DeviceProgram.allCases)
+    func `a server that is silent is named after a few seconds`(program: DeviceProgram) async throws {
+        let server = try BadServer.start(.mute)
+        let url = "\(program == .motions ? "mqtt" : "stomp")://127.0.0.1:\(server.port)"
+        let device = try await program.start(["--broker", url])
+        try await device.waitForLine(containing: "still waiting: \(url) has not answered yet")
+        #expect(try await device.end() == .exited(0))
+    }
+
     @Test func `a server that hangs up before it has accepted us speaks another protocol, too`() async throws {
         // Each program's embedded broker serves both protocols.
         let other = try await DeviceProgram.motions.start(["--loop"])

@@ -233,6 +233,48 @@ struct ConnectionTests {
         #expect(pair.client.shouldClose)
     }
 
+    @Test(arguments: [1, 2, 5, 13, 100]) func `a web server is recognised by its status line, however that is cut`(
+        length: Int
+    ) throws {
+        let pair = EnginePair()
+        try pair.open()
+        pair.client.inbox = Array("HTTP/1.1 400 Bad Request\r\nServer: x\r\n\r\n".utf8)
+        pair.deliver(to: pair.client, atMost: length)
+        pair.deliver(to: pair.client)
+        #expect(pair.client.violation?.message.contains("\"HTTP/1.1 400 Bad Request\"") == true)
+        #expect(pair.client.shouldClose)
+    }
+
+    @Test(arguments: [
+        ("SSH-2.0-OpenSSH_9.2\r\n", "SSH-2.0-OpenSSH_9.2"),
+        ("<!DOCTYPE HTML>\n<html lang=\"en\">\n<head><title>Error</title></head>\n", "<!DOCTYPE HTML>"),
+        ("Hello", "Hello"), (String(repeating: "x", count: 200), String(repeating: "x", count: 80)),
+    ]) func `the beginning of an answer in text is in the error`(answer: String, line: String) throws {
+        let pair = EnginePair()
+        try pair.open()
+        pair.client.inbox = Array(answer.utf8)
+        pair.deliver(to: pair.client)
+        #expect(pair.client.violation?.message.contains("\"\(line)\"") == true)
+        // After CONNACK it is a packet like any other.
+        let accepted = EnginePair()
+        try accepted.connect()
+        accepted.client.inbox = Array(answer.utf8)
+        accepted.deliver(to: accepted.client)
+        #expect(accepted.client.violation?.message.contains("text") == false)
+    }
+
+    @Test(
+        arguments: [
+            [0x48, 0xFF, 0x54, 0x54, 0x50], [0x48, 0x0A], [0x41, 0x42, 0x43, 0x0A], [0x48, 0x54, 0x54, 0x00],
+        ] as [[UInt8]])
+    func `an answer that is no text is the violation that it was`(bytes: [UInt8]) throws {
+        let pair = EnginePair()
+        try pair.open()
+        pair.client.inbox = bytes
+        pair.deliver(to: pair.client)
+        #expect(pair.client.violation?.message.contains("text") == false)
+    }
+
     @Test func `a server does not tell a client that it answers in TLS`() throws {
         let pair = EnginePair()
         try pair.open()

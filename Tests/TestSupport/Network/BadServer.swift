@@ -12,6 +12,8 @@ public final class BadServer: Sendable {
         case mute
         /// Whoever connects gets bytes that belong to no protocol.
         case garbage
+        /// Whoever sends something gets the answer of a web server.
+        case web
     }
 
     public let port: Int
@@ -24,7 +26,7 @@ public final class BadServer: Sendable {
     /// Starts to listen, unless that is what it does not do; ends with the last reference.
     public static func start(_ kind: Kind) throws -> BadServer {
         let server = try BadServer(kind)
-        guard kind == .garbage else { return server }
+        guard server.hasThread else { return server }
         // Has a thread of its own, since it blocks, and holds the server only while it looks.
         let descriptor = server.descriptor
         Thread.detachNewThread { [weak server] in
@@ -33,7 +35,12 @@ public final class BadServer: Sendable {
                 guard poll(&entry, 1, 20) > 0 else { continue }
                 let connection = accept(descriptor, nil, nil)
                 guard connection >= 0 else { continue }
-                let bytes = (0..<64).map { UInt8(truncatingIfNeeded: $0 &* 37 &+ 5) }
+                var bytes = (0..<64).map { UInt8(truncatingIfNeeded: $0 &* 37 &+ 5) }
+                if kind == .web {
+                    var request = [UInt8](repeating: 0, count: 4_096)
+                    _ = request.withUnsafeMutableBytes { read(connection, $0.baseAddress, $0.count) }
+                    bytes = Array("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n".utf8)
+                }
                 _ = bytes.withUnsafeBytes { write(connection, $0.baseAddress, $0.count) }
                 close(connection)
             }
@@ -43,10 +50,10 @@ public final class BadServer: Sendable {
     }
 
     private init(_ kind: Kind) throws {
-        hasThread = kind == .garbage
+        hasThread = kind == .garbage || kind == .web
         silent = kind == .unreachable ? try SilentServer() : nil
         port = silent.map { Int($0.port) } ?? FreePort.next()
-        guard kind == .mute || kind == .garbage else {
+        guard kind == .mute || hasThread else {
             descriptor = -1
             return
         }
