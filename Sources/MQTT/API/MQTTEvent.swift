@@ -16,7 +16,9 @@ public enum MQTTEvent: ClientEvent {
     case attemptFailed(BrokerURL, MQTTError)
     /// The server accepted the connection.
     case connected(MQTTConnectionInfo)
-    /// The server has lost the session while messages were under way; those that were published again may arrive twice.
+    /// The server has lost the session while messages were under way, here or in an earlier process with the same store.
+    /// Nothing is lost: `republished` messages are sent again, and `possibleDuplicates` of them have QoS 2 and may arrive
+    /// twice. A clean start discards the session too. Not reported if the client has never been connected with the session.
     /// Without such messages the loss shows in ``connected(_:)``, whose `sessionPresent` is false.
     case sessionLost(republished: Int, possibleDuplicates: Int)
     /// The `credentialsProvider` is called for this server.

@@ -79,6 +79,7 @@ extension MQTTEngine {
         var opening = MQTTOpening()
         let outlives = version.hasProperties ? options.value.sessionExpiry != 0 : !cleanStart
         if options.value.persists && outlives && !session.isRecorded {
+            opening.beginsSession = true
             establishedTicket = store(.established)
             session.isRecorded = true
         }
@@ -158,7 +159,7 @@ extension MQTTEngine {
                 MQTTConnectionInfo(
                     version: version, sessionPresent: connack.sessionPresent, clientID: clientID,
                     keepAlive: seconds, sessionExpiry: sessionExpiry, limits: limits, properties: properties)))
-        if goesOn { resumeSession(at: now) } else { sessionWasLost(into: &effects) }
+        if goesOn { resumeSession(at: now) } else { sessionWasLost(wasHeld: !opening.beginsSession, into: &effects) }
         pump(at: now, into: &effects)
     }
 

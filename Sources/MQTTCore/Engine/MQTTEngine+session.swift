@@ -14,11 +14,15 @@ extension MQTTEngine {
 
     /// The peer has no session: what was received is forgotten, what was sent is sent anew or fails
     /// [MQTT 5.0 3.2.2-5].
-    mutating func sessionWasLost(into effects: inout MQTTEffects) {
+    ///
+    /// - Parameter wasHeld: false if no server can have had the session: messages that were stored with an identifier before
+    ///   the first connection have never been sent, and nothing was lost.
+    mutating func sessionWasLost(wasHeld: Bool = true, into effects: inout MQTTEffects) {
         let releasesRetired = session.window.releaseRetiredIDs()
         if session.received.count > 0 || releasesRetired { store(.receivedForgotten) }
         session.forgetReceived()
         guard session.window.hasProtocolState else { return }
+        guard wasHeld else { return session.window.requeueAll() }
         var duplicates: [UInt64] = []
         let indices = session.window.inFlight
         for index in indices where session.window.slots[Int(index)].head.flags.isExactlyOnce {

@@ -7,6 +7,43 @@ import Testing
 /// Clients that go on with the session of an earlier one.
 @Suite("Client: stored sessions", .turns)
 struct StoredSessionTests {
+    @Test(arguments: [MQTTVersion.v3_1_1, .v5_0], [false, true])
+    func `a session is lost only if a server can have had it`(version: MQTTVersion, wasConnected: Bool) async throws {
+        let bench = try await Bench { if wasConnected { $0.faults.withholdsAcknowledgements = true } }
+        let store = MemorySessionStore()
+        func client() -> MQTTClient {
+            bench.client("phoenix") {
+                $0.version = version
+                $0.cleanStart = false
+                $0.sessionExpiry = .seconds(60)
+                $0.sessionStore = store
+            }
+        }
+        let first = client()
+        for number in 0..<3 {
+            try await first.enqueue(MQTTOutgoingMessage("\(number)", to: "a", qos: .exactlyOnce))
+        }
+        if wasConnected { try await first.connect() }
+        await first.disconnect()
+        bench.broker.changeFaults { $0.withholdsAcknowledgements = false }
+        if wasConnected { #expect(await bench.broker.forgetSession(of: "phoenix")) }
+        let receiver = try await bench.connected()
+        let messages = try await receiver.subscribe(to: "a", qos: .exactlyOnce)
+        let second = client()
+        let events = second.events
+        try await second.connect()
+        #expect(try await messages.first(3).map(\.text) == ["0", "1", "2"])
+        await second.disconnect()
+        var lost: [Int] = []
+        for await event in events {
+            if case .sessionLost(let republished, _) = event { lost.append(republished) }
+            if case .stateChanged(.disconnected) = event { break }
+        }
+        #expect(lost == (wasConnected ? [3] : []))
+        await receiver.disconnect()
+        await bench.stop()
+    }
+
     @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])
     func `QoS 2 stays exactly once over clients that vanish in the middle`(version: MQTTVersion) async throws {
         let bench = try await Bench()
