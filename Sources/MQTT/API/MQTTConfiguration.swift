@@ -191,7 +191,7 @@ public struct MQTTConfiguration: Sendable, Equatable, CustomStringConvertible {
 
     /// What happens to a message of QoS 1 or 2 when the queue is full.
     public struct QueueOverflow: Sendable, Equatable {
-        enum Kind { case reject, dropOldest, wait }
+        enum Kind { case reject, dropOldest, newestPerTopic, wait }
         let kind: Kind
 
         /// It is refused with ``MQTTError/Code/queueFull``.
@@ -199,6 +199,10 @@ public struct MQTTConfiguration: Sendable, Equatable, CustomStringConvertible {
         /// The oldest message that was never sent is dropped: its publisher gets ``MQTTError/Code/queueFull``; if it was
         /// enqueued, ``MQTTEvent/undelivered(_:)`` reports it.
         public static let dropOldest = QueueOverflow(kind: .dropOldest)
+        /// The oldest message to the same topic that was never sent is dropped, as ``dropOldest`` does; the oldest of all if
+        /// there is none. For telemetry, of which the newest value of each topic counts. Finding it takes time in proportion
+        /// to the queue.
+        public static let newestPerTopic = QueueOverflow(kind: .newestPerTopic)
         /// The publisher waits for room, until its task is cancelled.
         public static let wait = QueueOverflow(kind: .wait)
     }

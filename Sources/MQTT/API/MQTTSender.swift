@@ -44,7 +44,7 @@ struct MQTTSender {
         if core.settings.options.queueOverflow == .wait || link.perform({ $0.engine.phase == .connected }) {
             return false
         }
-        guard core.settings.options.queueOverflow == .dropOldest else { throw MQTTError(refusal) }
+        guard core.settings.options.queueOverflow != .reject else { throw MQTTError(refusal) }
         let failure = link.perform { machine in
             machine.publishers.hand(
                 message, token: MQTTPublishers.unawaitedBit, &machine.engine, at: machine.timeForQoS0)

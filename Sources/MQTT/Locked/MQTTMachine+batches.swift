@@ -68,8 +68,8 @@ extension MQTTMachine {
                 } catch {
                     if error.code == .queueFull {
                         guard isQoS0, !isConnected, options.queueOverflow != .wait else { return .waitForQueue }
-                        if publishers.dropsOldest, let oldest = engine.dropOldestQueued() {
-                            publishers.drop(oldest)
+                        if let token = publishers.dropQueued(for: all[place].topic, &engine) {
+                            publishers.drop(token)
                             continue
                         }
                     }

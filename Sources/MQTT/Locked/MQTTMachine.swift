@@ -30,11 +30,12 @@ struct MQTTMachine: ClientMachine, ~Copyable {
     var unsentCount = 0
 
     init(
-        engine: consuming MQTTEngine, dropsOldest: Bool, unmatched policy: Shared<MQTTUnmatchedMessagePolicy>,
+        engine: consuming MQTTEngine, overflow: MQTTConfiguration.QueueOverflow,
+        unmatched policy: Shared<MQTTUnmatchedMessagePolicy>,
         loop: EventLoop
     ) {
         self.engine = engine
-        publishers = MQTTPublishers(dropsOldest: dropsOldest, loop: loop)
+        publishers = MQTTPublishers(overflow: overflow, loop: loop)
         unmatched = MQTTUnmatchedMessages(policy)
     }
 

@@ -33,12 +33,12 @@ struct MQTTPublishers: ~Copyable, Sendable {
     /// Why requests fail at once, while the client does not try to be connected. Nil while it connects, is connected or
     /// is suspended.
     var refusal: Shared<MQTTError>? = Shared(.notSupervised(after: nil))
-    let dropsOldest: Bool
+    let overflow: MQTTConfiguration.QueueOverflow
     /// Whose clock is read.
     let loop: EventLoop
 
-    init(dropsOldest: Bool, loop: EventLoop) {
-        self.dropsOldest = dropsOldest
+    init(overflow: MQTTConfiguration.QueueOverflow, loop: EventLoop) {
+        self.overflow = overflow
         self.loop = loop
     }
 
@@ -98,18 +98,27 @@ struct MQTTPublishers: ~Copyable, Sendable {
                     properties: message.properties, token: token, at: now)
                 return nil
             } catch {
-                guard error.code == .queueFull, dropsOldest, let oldest = engine.dropOldestQueued() else {
+                guard error.code == .queueFull, let token = dropQueued(for: message.topic, &engine) else {
                     return MQTTError(error)
                 }
-                drop(oldest)
+                drop(token)
             }
+        }
+    }
+
+    /// Takes the message that has to make room out of the queue; nil if none has.
+    func dropQueued(for topic: String, _ engine: inout MQTTEngine) -> UInt64? {
+        switch overflow.kind {
+        case .dropOldest: engine.dropOldestQueued()
+        case .newestPerTopic: engine.dropOldestQueued(to: topic) ?? engine.dropOldestQueued()
+        case .reject, .wait: nil
         }
     }
 
     mutating func drop(_ token: UInt64) {
         let error = MQTTError(
             .queueFull,
-            "The message was dropped as the oldest of a full queue. Set queueOverflow to something else, or raise maximumQueuedMessages and maximumQueuedBytes."
+            "The message was dropped from a full queue, to make room for a newer one. Set queueOverflow to something else, or raise maximumQueuedMessages and maximumQueuedBytes."
         )
         var ended = takeDropped()
         if token & Self.batchBit != 0 {

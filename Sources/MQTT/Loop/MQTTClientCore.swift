@@ -37,7 +37,7 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
         clientIDTemplate = clientID
         let machine = MQTTMachine(
             engine: MQTTEngine(settings.engine, clientID: MQTTSettings.expand(clientID, random: loop.random)),
-            dropsOldest: options.queueOverflow == .dropOldest, unmatched: settings.unmatched, loop: loop)
+            overflow: options.queueOverflow, unmatched: settings.unmatched, loop: loop)
         link = Link(machine: machine, loop: loop, maximumOutboxBytes: options.maximumOutboxBytes)
         negotiation = MQTTNegotiation(settings)
         persistence = options.sessionStore.map { MQTTPersistence($0) }

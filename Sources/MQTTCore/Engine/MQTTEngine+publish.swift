@@ -86,7 +86,8 @@ extension MQTTEngine {
     }
 
     private func check(_ properties: MQTTProperties) throws(MQTTUsageError) {
-        if !isServer && !version.hasProperties {
+        // Before 5.0 the expiry counts while the message waits here, and is not sent.
+        if !isServer && !version.hasProperties && !properties.isExpiryAlone {
             throw MQTTUsageError(
                 .notInThisVersion, "MQTT \(version) has no properties. Leave them out, or connect with 5.0.")
         }
@@ -178,8 +179,15 @@ extension MQTTEngine {
 
     /// Takes the oldest message that was never sent out of the queue and returns its token; nil if there is no such message. For
     /// callers whose policy is to drop the oldest when the queue is full.
-    public mutating func dropOldestQueued() -> UInt64? {
-        let index = session.window.queue.first
+    ///
+    /// - Parameter topic: the topic of the message; nil for any. Takes time in proportion to the queue.
+    public mutating func dropOldestQueued(to topic: String? = nil) -> UInt64? {
+        var index = session.window.queue.first
+        if let topic {
+            while index >= 0, !session.window.slots[Int(index)].head.topic.hasSameBytes(as: topic) {
+                index = session.window.slots[Int(index)].next
+            }
+        }
         guard index >= 0 else { return nil }
         let slot = session.window.slots[Int(index)]
         store(.finished(sequence: slot.sequence))

@@ -14,8 +14,16 @@ public struct MQTTOutgoingMessage: Sendable {
     /// Whether the server keeps the message for later subscribers; an empty payload makes it forget the one it has.
     /// Default: false.
     public var retain: Bool
-    /// Sent with MQTT 5.0 only.
+    /// Sent with MQTT 5.0 only, except that a Message Expiry Interval counts with every version while the message waits
+    /// in the client.
     public var properties: MQTTProperties
+    /// For how long the message may wait to be sent; what is sent when the time is over fails with `expired`. Rounded up to
+    /// whole seconds, since it is the Message Expiry Interval of ``properties``, with which a server of MQTT 5.0 counts
+    /// on. Default: nil, for ever.
+    public var timeToLive: Duration? {
+        get { properties.messageExpiryInterval.map { .seconds(Int64($0)) } }
+        set { properties.messageExpiryInterval = newValue.map { UInt32(clamping: $0.inSecondsRoundedUp) } }
+    }
     /// Whether Content Type or Payload Format Indicator come from the format of a value. A client leaves out both where
     /// the version has no properties; those that a caller sets are refused there.
     package var declaresFormat = false

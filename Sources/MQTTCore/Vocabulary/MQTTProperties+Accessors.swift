@@ -12,6 +12,9 @@ extension MQTTProperties {
         set { self[.messageExpiryInterval] = newValue.map { .integer($0) } }
     }
 
+    /// Whether there is a Message Expiry Interval and nothing else.
+    var isExpiryAlone: Bool { encoded.count == 5 && messageExpiryInterval != nil }
+
     /// Content Type, as the application defines it; usually a MIME type.
     public var contentType: String? {
         get { string(.contentType) }

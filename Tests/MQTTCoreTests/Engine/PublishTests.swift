@@ -209,6 +209,59 @@ struct PublishTests {
         #expect(error?.code == .notInThisVersion)
     }
 
+    @Test(arguments: [MQTTVersion.v3_1, .v3_1_1], [QoS.atMostOnce, .atLeastOnce])
+    func `before 5.0 an expiry counts in the queue, and is not sent`(version: MQTTVersion, qos: QoS) throws {
+        let pair = EnginePair(version: version, client: { $0.queuesQoS0WhileDisconnected = true })
+        var properties = MQTTProperties()
+        properties.messageExpiryInterval = 10
+        try pair.publish("late", qos: qos, properties: properties, token: 1)
+        pair.now += 9_000_000_000
+        try pair.publish("in time", qos: qos, properties: properties, token: 2)
+        pair.now += 2_000_000_000
+        try pair.connect()
+        try pair.publish("at once", qos: qos, properties: properties, token: 3)
+        pair.settle()
+        #expect(pair.server.texts == ["in time", "at once"])
+        #expect(pair.client.completions.first?.token == 1)
+        #expect(pair.client.completions.first?.outcome == .expired)
+        #expect(pair.client.publishes.allSatisfy { $0.properties.isEmpty })
+        // It is the only property that older versions take.
+        properties.contentType = "text/plain"
+        let error = #expect(throws: MQTTUsageError.self) { try pair.publish("x", properties: properties) }
+        #expect(error?.code == .notInThisVersion)
+    }
+
+    @Test func `a time to live is the expiry, in whole seconds`() {
+        var message = MQTTOutgoingMessage("x", to: "a")
+        #expect(message.timeToLive == nil)
+        for (time, seconds) in [
+            (Duration.milliseconds(1), 1), (.seconds(2), 2), (.milliseconds(2_500), 3), (.zero, 0), (.seconds(-5), 0),
+        ] as [(Duration, UInt32)] {
+            message.timeToLive = time
+            #expect(message.properties.messageExpiryInterval == seconds)
+        }
+        message.timeToLive = .seconds(Int64.max)
+        #expect(message.properties.messageExpiryInterval == .max)
+        message.timeToLive = nil
+        #expect(message.properties.isEmpty)
+        message.properties.messageExpiryInterval = 7
+        #expect(message.timeToLive == .seconds(7))
+    }
+
+    @Test func `the oldest message to a topic makes room`() throws {
+        let pair = EnginePair.persistent()
+        for (number, topic) in ["a", "b", "a", "c"].enumerated() {
+            try pair.publish("\(number)", to: topic, qos: .atLeastOnce, token: UInt64(number))
+        }
+        #expect(pair.client.engine.dropOldestQueued(to: "d") == nil)
+        #expect(pair.client.engine.dropOldestQueued(to: "b") == 1)
+        #expect(pair.client.engine.dropOldestQueued(to: "a") == 0)
+        #expect(pair.client.engine.dropOldestQueued(to: "a") == 2)
+        #expect(pair.client.engine.dropOldestQueued(to: "a") == nil)
+        #expect(pair.client.engine.dropOldestQueued() == 3)
+        #expect(pair.client.engine.dropOldestQueued() == nil)
+    }
+
     @Test func `the time in the queue shortens the expiry, and what expired is not sent [MQTT-3.3.2-6]`() throws {
         let pair = EnginePair()
         var properties = MQTTProperties()

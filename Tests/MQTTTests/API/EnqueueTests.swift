@@ -54,6 +54,53 @@ struct EnqueueTests {
         await bench.stop()
     }
 
+    @Test func `a full queue keeps the newest message of each topic where that is wanted`() async throws {
+        let bench = try await Bench()
+        let (other, messages) = try await receiver(bench)
+        let client = bench.client {
+            $0.maximumQueuedMessages = 3
+            $0.queueOverflow = .newestPerTopic
+        }
+        for (number, topic) in ["a", "b", "c", "b", "b", "d", "a"].enumerated() {
+            try await client.enqueue(MQTTOutgoingMessage("\(number)", to: topic))
+        }
+        try await client.connect()
+        // Topic d had no message: the oldest of all, that to a, gave way; then that to c did for a.
+        #expect(try await messages.first(3).map { "\($0.topic)\($0.text ?? "")" } == ["b4", "d5", "a6"])
+        await client.disconnect()
+        await other.disconnect()
+        await bench.stop()
+    }
+
+    @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])
+    func `a message whose time to live is over is not sent, and reported`(version: MQTTVersion) async throws {
+        let clock = try ManualClock()
+        let broker = try await LoopbackBroker.start(clock: clock)
+        let receiver = MQTTClient(try broker.mqttURL, clientID: "receiver", clock: clock)
+        try await receiver.connect()
+        var messages = try await receiver.subscribe(to: "#").makeAsyncIterator()
+        var configuration = MQTTConfiguration(clientID: "sensor")
+        configuration.version = version
+        let client = MQTTClient(try broker.mqttURL, configuration: configuration, clock: clock)
+        var events = client.events.makeAsyncIterator()
+        var message = MQTTOutgoingMessage("old", to: "a")
+        message.timeToLive = .seconds(30)
+        try await client.enqueue(message)
+        await clock.advance(by: .seconds(31))
+        message.payload = Array("new".utf8)
+        try await client.enqueue(message)
+        try await client.connect()
+        #expect(try await messages.next()?.text == "new")
+        while let event = await events.next() {
+            guard case .undelivered(let error) = event else { continue }
+            #expect(error.code == .expired)
+            break
+        }
+        await client.disconnect()
+        await receiver.disconnect()
+        await broker.stop()
+    }
+
     @Test func `a publisher that gives way to newer messages hears of it`() async throws {
         let bench = try await Bench()
         let client = bench.client {
