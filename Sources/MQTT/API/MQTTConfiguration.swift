@@ -171,6 +171,14 @@ public struct MQTTConfiguration: Sendable, Equatable, CustomStringConvertible {
     public var maximumQueuedMessages = 10_000
     /// Bytes of the topics and payloads of messages that wait. Default: 16,777,216 bytes (16 MiB).
     public var maximumQueuedBytes = 16 << 20
+    /// The number of messages that leave within a second; more wait in the queue, QoS 0 too. Default: nil, no limit.
+    ///
+    /// For servers that end the connection of a client that publishes faster: AWS IoT Core does above 100. A tenth of them
+    /// may leave at once, and the others are spread.
+    public var maximumPublishesPerSecond: Int?
+    /// Bytes of the topics and payloads that leave within a second; a message that has more than a quarter of them may
+    /// exceed it. Default: nil, no limit.
+    public var maximumPublishedBytesPerSecond: Int?
     /// Bytes that wait for the socket; beyond it a publisher suspends until there is room. Default: 1,048,576 bytes
     /// (1 MiB).
     public var maximumOutboxBytes = 1 << 20

@@ -78,6 +78,8 @@ final class MQTTSettings: Sendable {
         engine.dropsInvalidMessages = options.dropsInvalidMessages
         engine.maximumQueuedMessages = options.maximumQueuedMessages
         engine.maximumQueuedBytes = options.maximumQueuedBytes
+        engine.maximumPublishesPerSecond = options.maximumPublishesPerSecond
+        engine.maximumPublishedBytesPerSecond = options.maximumPublishedBytesPerSecond
         engine.connectTimeout = options.connectTimeout.inNanoseconds
         engine.pingTimeout = options.pingTimeout.inNanoseconds
         engine.requestTimeout = options.requestTimeout.inNanoseconds

@@ -64,7 +64,7 @@ struct MQTTMachine: ClientMachine, ~Copyable {
 
     /// The time that a QoS 0 message is published at. While connected it only feeds keep alive, which the write updates
     /// anyway, so the time of the last write saves reading the clock.
-    var timeForQoS0: Int64 { engine.phase == .connected ? engine.keepAlive.lastSent : publishers.loop.now }
+    var timeForQoS0: Int64 { engine.messagesMayLeave ? engine.keepAlive.lastSent : publishers.loop.now }
     var isLatencyBound: Bool { mutating get { engine.inFlightCount <= 1 } }
     var wantsReadingPaused: Bool { reading.isPaused }
     var abandonsOutput: Bool { mutating get { serverIsSilent || engine.phase == .connecting } }

@@ -91,7 +91,11 @@ extension MQTTEngine {
     mutating func publishCarefully(
         _ head: PublishHead, _ payload: [UInt8], _ properties: MQTTProperties, _ token: UInt64, _ now: Int64
     ) throws(MQTTUsageError) -> MQTTPublishOutcome {
-        guard isCareful else { return try queueForLater(head, payload, properties, token, now) }
+        guard isCareful else {
+            return isPaced
+                ? try publishAtPace(head, payload, properties, token, now)
+                : try queueForLater(head, payload, properties, token, now)
+        }
         let search = refusals
         let isAlone = !head.flags.isAtMostOnce && search.sendsAlone(topic: head.topic)
         let mayLeave =
@@ -141,7 +145,7 @@ extension MQTTEngine {
         guard phase == .connected else { return }
         noteAnswers()
         sendHeld(at: now)
-        if messagesMayLeave { return pump(at: now, into: &effects) }
+        if mayPump { return pump(at: now, into: &effects) }
         while subscribingStage == .done, !refusals.isWaiting, refusals.held.isEmpty {
             let isResent = session.window.resend >= 0
             let index = isResent ? session.window.resend : session.window.queue.first

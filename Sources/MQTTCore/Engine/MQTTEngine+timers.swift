@@ -28,6 +28,7 @@ extension MQTTEngine {
             guard phase == .connected else { return }
             checkAcknowledgements(progress, at: now, into: &effects)
             guard phase == .connected else { return }
+            if now >= paceDeadline { pump(at: now, into: &effects) }
             keepAlive.extendIfProgressed(progress, at: now)
             switch keepAlive.due(at: now) {
             case .none: break

@@ -115,14 +115,24 @@ extension MQTTEngine {
 
     /// Sends what may be sent: first again what an earlier connection left, then from the queue.
     mutating func pump(at now: Int64, into effects: inout MQTTEffects) {
-        guard messagesMayLeave else { return isCareful ? pumpCarefully(at: now, into: &effects) : () }
+        guard mayPump else { return isCareful ? pumpCarefully(at: now, into: &effects) : () }
         if session.window.used == 0 { acknowledgementWait.restart(at: now) }
+        let isPaced = isPaced
+        if isPaced { paceDeadline = .max }
         while session.window.resend >= 0 {
-            guard session.window.used < windowLimit else { return reportRoom(&effects) }
+            guard session.window.used < windowLimit, !isPaced || paceAllows(at: now) else {
+                return reportRoom(&effects)
+            }
+            let size = isPaced ? session.window.slots[Int(session.window.resend)].messageBytes : 0
             resendNext(at: now, into: &effects)
+            if isPaced { addToPace(size, at: now) }
         }
         while session.window.queue.first >= 0 {
-            guard sendQueued(session.window.queue.first, at: now, into: &effects) else { break }
+            guard !isPaced || paceAllows(at: now) else { break }
+            let index = session.window.queue.first
+            let (size, written) = (isPaced ? session.window.slots[Int(index)].messageBytes : 0, publishesWritten)
+            guard sendQueued(index, at: now, into: &effects) else { break }
+            if isPaced, publishesWritten != written { addToPace(size, at: now) }
         }
         if options.value.persists { identifyQueued() }
         reportRoom(&effects)

@@ -92,8 +92,8 @@ public struct MQTTEngine: ~Copyable, Sendable {
     var isCareful = false {
         didSet { updateMessagesMayLeave() }
     }
-    /// Whether any PUBLISH may be written: the connection is accepted, its first subscriptions are answered, and no
-    /// request has to be sent alone.
+    /// Whether any PUBLISH may be written: the connection is accepted, its first subscriptions are answered, no
+    /// request has to be sent alone, and there is no limit to what leaves in a second.
     package private(set) var messagesMayLeave = false
     /// The server of this connection answered a QoS 2 message with PUBACK.
     var knowsQoS2IsMissing = false
@@ -143,6 +143,10 @@ public struct MQTTEngine: ~Copyable, Sendable {
     var connectionEnd = MQTTConnectionEnd.unrelated
     /// The search for a request that ends connections; nil as long as there is nothing to remember.
     var refusalSearch = Boxed<RefusalSearch>()
+    /// What has left lately, where that is limited; see ``PublishPace``.
+    var pace = Boxed<PublishPace>()
+    /// When a message that waits for the pace may leave; `Int64.max` if none does.
+    var paceDeadline = Int64.max
     /// The method that CONNECT named; AUTH is only allowed with it [MQTT 5.0 4.12.0-5].
     var authenticationMethod = Boxed<String>()
     /// The tickets of the newest record and of the newest one that is stored.
@@ -172,7 +176,7 @@ public struct MQTTEngine: ~Copyable, Sendable {
     }
 
     private mutating func updateMessagesMayLeave() {
-        messagesMayLeave = phase == .connected && subscribingStage == .done && !isCareful
+        messagesMayLeave = phase == .connected && subscribingStage == .done && !isCareful && !isPaced
     }
 
     /// An engine that resumes a session.
@@ -218,7 +222,7 @@ extension MQTTEngine {
             // Not by way of a copy of the window, which is large.
             let request = session.window.requests.first
             let late = request < 0 ? Int64.max : session.window.slots[Int(request)].time
-            return min(keepAlive.deadline, late, authentication.deadline)
+            return min(keepAlive.deadline, late, authentication.deadline, paceDeadline)
         }
     }
 

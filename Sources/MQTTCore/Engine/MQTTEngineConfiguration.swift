@@ -51,6 +51,12 @@ public struct MQTTEngineConfiguration: Sendable {
     /// The message that the server publishes when the connection is lost. Default: none.
     public var will: MQTTWill?
 
+    /// The messages that may leave in a second; more wait in the queue. Default: nil, no limit.
+    public var maximumPublishesPerSecond: Int?
+
+    /// Bytes of the topics and payloads that may leave in a second. Default: nil, no limit.
+    public var maximumPublishedBytesPerSecond: Int?
+
     /// Further properties of CONNECT (user properties, Request Response Information, Request Problem Information).
     /// Default: none.
     ///

@@ -41,6 +41,9 @@ struct OutboundSlot: Sendable {
     /// What a queued message counts against the limit of bytes.
     var queuedBytes: Int { Self.queuedBytes(head, payload, properties) }
 
+    /// What it counts against the bytes that may leave in a second.
+    var messageBytes: Int { head.topic.utf8.count + payload.count }
+
     /// Properties count as the bytes that they have in the packet.
     static func queuedBytes(_ head: PublishHead, _ payload: [UInt8], _ properties: MQTTProperties) -> Int {
         head.topic.utf8.count + payload.count + properties.encoded.count

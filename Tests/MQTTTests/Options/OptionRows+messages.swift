@@ -73,6 +73,15 @@ extension OptionTableTests {
         },
         OptionRow("queueOverflow") {
             try await EnqueueTests().`a full queue refuses, or lets the oldest go and says so`()
+            try await EnqueueTests().`a full queue keeps the newest message of each topic where that is wanted`()
+        },
+        OptionRow("maximumPublishesPerSecond") {
+            try await verify(survivesAService { $0.maximumPublishesPerSecond = 100 })
+            try await verify(!survivesAService { _ in })
+        },
+        OptionRow("maximumPublishedBytesPerSecond") {
+            try await verify(survivesAService(size: 8_192) { $0.maximumPublishedBytesPerSecond = 512 << 10 })
+            try await verify(!survivesAService(size: 8_192) { _ in })
         },
         OptionRow("maximumQueuedMessages") {
             try await EnqueueTests().`a full queue refuses, or lets the oldest go and says so`()
@@ -91,6 +100,34 @@ extension OptionTableTests {
     ]
 
     /// How many of ten messages a client sends that gets no acknowledgement.
+    /// Whether a broker with the limits of a service receives all of what a client with these options publishes over one
+    /// connection.
+    private static func survivesAService(
+        size: Int = 1, _ change: (inout MQTTConfiguration) -> Void
+    ) async throws -> Bool {
+        let clock = try ManualClock()
+        var options = LoopbackBrokerOptions.awsIoT
+        if size > 1 { options.faults.maximumPublishesPerSecond = nil }
+        let broker = try await LoopbackBroker.start(options, clock: clock)
+        var configuration = MQTTConfiguration(clientID: "meter")
+        configuration.reconnect = .never
+        change(&configuration)
+        let client = MQTTClient(try broker.mqttURL, configuration: configuration, clock: clock)
+        try await client.connect()
+        let messages = (0..<250).map {
+            MQTTOutgoingMessage(
+                Array(repeating: UInt8(1), count: size), to: "a/\($0 % 3)",
+                qos: $0 % 2 == 0 ? .atLeastOnce : .atMostOnce)
+        }
+        let publishing = Task { try? await client.publish(messages).check() }
+        for _ in 0..<100 { await clock.advance(by: .milliseconds(100)) }
+        await client.disconnect()
+        _ = await publishing.value
+        let published = broker.statistics.messagesIn
+        await broker.stop()
+        return published == 250
+    }
+
     private static func inFlight(_ change: (inout MQTTConfiguration) -> Void) async throws -> Int {
         let bench = try await Bench()
         bench.broker.changeFaults { $0.withholdsAcknowledgements = true }
