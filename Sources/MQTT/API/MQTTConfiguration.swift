@@ -58,6 +58,13 @@ public struct MQTTConfiguration: Sendable, Equatable, CustomStringConvertible {
     /// `credentials`. It may also change the URL, its query and the header fields of the WebSocket handshake. An error that
     /// it throws fails this attempt only. Default: nil.
     @Uncompared public var credentialsProvider: (@Sendable (CredentialsRequest) async throws -> Credentials?)?
+    /// Called before each CONNECT, after the `credentialsProvider`, to change it: the will, properties, keep alive or clean
+    /// start of this attempt. An error that it throws fails this attempt only. Default: nil.
+    ///
+    ///     configuration.connectProvider = { options in
+    ///         options.will?.payload = await births.next()  // Each connection of an edge node has a number of its own.
+    ///     }
+    @Uncompared public var connectProvider: (@Sendable (inout MQTTConnectOptions) async throws -> Void)?
     /// The steps of an authentication that is more than a password; 5.0 only. Default: nil.
     @Uncompared public var authentication: MQTTAuthentication?
     /// Further properties of CONNECT: user properties, Request Response Information; 5.0 only. Default: none.

@@ -176,6 +176,14 @@ extension MQTTError {
             underlying: error)
     }
 
+    /// The closure that changes CONNECT threw.
+    init(connectProvider error: any Error) {
+        self.init(
+            .connectFailed,
+            "The connectProvider failed: \(Self.withoutFullStop("\(error)")). Check what it depends on; the next attempt calls it again.",
+            underlying: error)
+    }
+
     /// A session store failed.
     init(store error: any Error) {
         let message =

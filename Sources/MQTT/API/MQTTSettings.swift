@@ -93,8 +93,8 @@ final class MQTTSettings: Sendable {
     /// session ends (MQTT 5.0 3.1.3.2.2, 3.1.2.5).
     ///
     /// - Throws: ``MQTTError/Code/invalidRequest`` if it cannot.
-    func checkWill() throws(MQTTError) {
-        guard let delay = options.will?.properties.willDelayInterval, delay > 0 else { return }
+    func check(_ will: MQTTWill?) throws(MQTTError) {
+        guard let delay = will?.properties.willDelayInterval, delay > 0 else { return }
         guard options.version == .v5_0 || options.fallbackVersions.contains(.v5_0) else {
             throw .invalidRequest(
                 "The will has a delay of \(delay) s, but MQTT \(options.version) has no delay [MQTT 5.0 3.1.3.2.2]."

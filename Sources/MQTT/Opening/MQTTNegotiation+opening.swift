@@ -2,11 +2,12 @@ import MQTTCore
 import Messaging
 import Synchronization
 import Transport
+import Wire
 
 /// Opening a stream and obtaining credentials; in the task of one attempt.
 extension MQTTNegotiation {
     func openStream(_ attempt: ConnectionAttempt, of core: MQTTClientCore) async throws(MQTTError) -> OpenedStream {
-        try settings.checkWill()
+        try settings.check(settings.options.will)
         try core.asking { machine throws(MQTTUsageError) in try machine.engine.configuration.checkConnect() }
         try await core.prepareStore(isAttempt: true)
         let other = redirection.withLock { redirection in
@@ -23,7 +24,41 @@ extension MQTTNegotiation {
                 (configuration.userName, configuration.password) = (userName, password)
                 machine.engine.configuration = configuration
             }
+            try await prepareConnect(attempt, core)
             try await prepareAuthentication(attempt, core)
+        }
+    }
+
+    /// Lets the application change CONNECT.
+    private func prepareConnect(_ attempt: ConnectionAttempt, _ core: MQTTClientCore) async throws(MQTTError) {
+        guard let provider = settings.options.connectProvider else { return }
+        let initial = MQTTConnectOptions(
+            attempt: attempt.number, will: settings.options.will, properties: settings.options.connectProperties,
+            keepAlive: settings.options.keepAlive, cleanStart: core.link.perform { $0.engine.cleanStart })
+        let options: MQTTConnectOptions
+        do {
+            let late = MQTTError(
+                .timedOut,
+                "The connectProvider did not return within connectTimeout. Let it return sooner, or raise it.")
+            options = try await TimedCall.run(until: attempt.deadline, on: core.loop, late: late) {
+                var options = initial
+                try await provider(&options)
+                return options
+            }
+        } catch let error as MQTTError where error.code == .timedOut {
+            throw error
+        } catch {
+            throw MQTTError(connectProvider: error)
+        }
+        try settings.check(options.will)
+        try core.asking { machine throws(MQTTUsageError) in
+            var configuration = machine.engine.configuration
+            configuration.will = options.will
+            configuration.connectProperties = options.properties
+            configuration.keepAlive = UInt16(clamping: options.keepAlive.inSecondsRoundedUp)
+            machine.engine.configuration = configuration
+            machine.engine.cleanStart = options.cleanStart
+            try machine.engine.configuration.checkConnect()
         }
     }
 

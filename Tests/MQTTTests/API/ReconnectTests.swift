@@ -1,6 +1,7 @@
 import LoopbackBroker
 import MQTT
 import MQTTCore
+import Synchronization
 import TestSupport
 import Testing
 import Transport
@@ -187,6 +188,70 @@ struct ReconnectTests {
         await client.disconnect()
         let impatient = bench.client { $0.credentialsProvider = { _ in throw CancellationError() } }
         await #expect { try await impatient.connect() } throws: { ($0 as? MQTTError)?.code == .noCredentials }
+        await bench.stop()
+    }
+
+    @Test(arguments: [MQTTVersion.v3_1_1, .v5_0]) func `each CONNECT may be changed`(version: MQTTVersion) async throws
+    {
+        let bench = try await Bench()
+        let watcher = try await bench.connected("watcher")
+        var wills = try await watcher.subscribe(to: "will").makeAsyncIterator()
+        let births = Mutex(0)
+        let client = bench.client("node") {
+            $0.version = version
+            $0.sessionExpiry = .seconds(60)
+            $0.will = MQTTWill("unborn", to: "will")
+            $0.connectProvider = { options in
+                let birth = births.withLock { births in
+                    births += 1
+                    return births
+                }
+                #expect(options.keepAlive == .seconds(60))
+                #expect(options.will?.payload.elementsEqual("unborn".utf8) == true)
+                options.will?.payload = Array("\(birth)".utf8)
+                options.keepAlive = .seconds(100 + birth)
+                options.cleanStart = birth == 3
+                if version == .v5_0 { options.properties = [.userProperty("birth", "\(birth)")] }
+            }
+        }
+        var events = client.events.makeAsyncIterator()
+        try await client.connect()
+        for birth in 1...3 {
+            while let event = await events.next() {
+                guard case .connected(let info) = event else { continue }
+                #expect(info.keepAlive == 100 + UInt16(birth))
+                // The third begins a new session.
+                #expect(info.sessionPresent == (birth == 2))
+                break
+            }
+            await bench.broker.dropConnection(of: "node")
+            #expect(try await wills.next()?.text == "\(birth)")
+        }
+        await client.disconnect()
+        await watcher.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `what a changed CONNECT cannot have stops connecting, and an error only fails the attempt`() async throws
+    {
+        let bench = try await Bench()
+        let reserved = bench.client {
+            $0.version = .v5_0
+            $0.connectProvider = { $0.properties = [.receiveMaximum(1)] }
+        }
+        await #expect { try await reserved.connect() } throws: { ($0 as? MQTTError)?.code == .invalidRequest }
+        let late = bench.client { $0.connectProvider = { $0.will = MQTTWill("x", to: "a", delay: .seconds(5)) } }
+        await #expect { try await late.connect() } throws: { ($0 as? MQTTError)?.code == .invalidRequest }
+        let second = bench.client {
+            $0.reconnect.firstConnectAttempts = nil
+            $0.connectProvider = { if $0.attempt < 2 { throw CancellationError() } }
+        }
+        try await second.connect()
+        await second.disconnect()
+        let impatient = bench.client { $0.connectProvider = { _ in throw CancellationError() } }
+        await #expect { try await impatient.connect() } throws: {
+            ($0 as? MQTTError)?.code == .connectFailed && "\($0)".contains("connectProvider")
+        }
         await bench.stop()
     }
 

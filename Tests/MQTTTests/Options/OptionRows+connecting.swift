@@ -17,6 +17,9 @@ extension OptionTableTests {
         OptionRow("credentialsProvider") {
             try await ReconnectTests().`credentials are asked for before every attempt`()
         },
+        OptionRow("connectProvider") {
+            try await ReconnectTests().`each CONNECT may be changed`(version: .v5_0)
+        },
         OptionRow("authentication") {
             try await ConnectingTests().`authenticates in steps, and renews it, also when the server asks`()
         },
