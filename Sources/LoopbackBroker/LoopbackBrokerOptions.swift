@@ -230,19 +230,13 @@ extension LoopbackBrokerOptions {
     /// messages in flight, a keep alive of 30 to 1,200 seconds, and 100 messages and 512 KiB a second. What exceeds a limit
     /// ends the connection.
     public static var awsIoT: LoopbackBrokerOptions {
-        var options = LoopbackBrokerOptions()
-        options.limits.maximumQoS = 1
-        options.limits.keepAlive = 30...1_200
+        var options = service(keepAlive: 30...1_200, publishesPerSecond: 100, bytesPerSecond: 512 << 10)
         options.limits.maximumClientIDBytes = 128
         options.limits.maximumInFlight = 100
         // With a topic and the head of a packet.
         options.limits.maximumPacketSize = 128 << 10 + 512
-        options.faults = .strict()
-        options.faults.maximumSubscriptions = 50
-        options.faults.maximumTopicBytes = 256
-        options.faults.maximumTopicSlashes = 7
-        options.faults.maximumPublishesPerSecond = 100
-        options.faults.maximumPublishedBytesPerSecond = 512 << 10
+        options.faults.maximumFiltersPerSubscribe = 8
+        options.faults.ignoresQoS2Subscriptions = true
         return options
     }
 
@@ -251,15 +245,23 @@ extension LoopbackBrokerOptions {
     /// 256 bytes in a topic, 50 subscriptions, and 1,000 messages and 1 MiB a second. What exceeds a limit ends the
     /// connection.
     public static var azureEventGrid: LoopbackBrokerOptions {
+        var options = service(keepAlive: 1...1_160, publishesPerSecond: 1_000, bytesPerSecond: 1 << 20)
+        options.limits.maximumPacketSize = 512 << 10
+        return options
+    }
+
+    /// The limits that both have: QoS 0 and 1, 50 subscriptions, 7 slashes and 256 bytes in a topic, and a rate.
+    private static func service(
+        keepAlive: ClosedRange<UInt16>, publishesPerSecond: Int, bytesPerSecond: Int
+    ) -> LoopbackBrokerOptions {
         var options = LoopbackBrokerOptions()
         options.limits.maximumQoS = 1
-        options.limits.keepAlive = 1...1_160
-        options.limits.maximumPacketSize = 512 << 10
+        options.limits.keepAlive = keepAlive
         options.faults.maximumSubscriptions = 50
         options.faults.maximumTopicBytes = 256
         options.faults.maximumTopicSlashes = 7
-        options.faults.maximumPublishesPerSecond = 1_000
-        options.faults.maximumPublishedBytesPerSecond = 1 << 20
+        options.faults.maximumPublishesPerSecond = publishesPerSecond
+        options.faults.maximumPublishedBytesPerSecond = bytesPerSecond
         return options
     }
 }
