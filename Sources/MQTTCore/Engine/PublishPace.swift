@@ -7,22 +7,23 @@ import Wire
 struct PublishPace: Sendable {
     /// A bucket that drains at a constant rate. A message may leave while it holds no more than is tolerated.
     private struct Bucket {
-        let nanosecondsPerUnit: Double
-        let toleratedNanoseconds: Double
+        let unitsPerSecond: Int64
+        let toleratedNanoseconds: Int64
         /// When it is empty.
         private var emptied = Int64.min
 
-        init(unitsPerSecond: Double, tolerated: Double) {
-            nanosecondsPerUnit = 1_000_000_000 / unitsPerSecond
-            toleratedNanoseconds = tolerated * nanosecondsPerUnit
+        init(unitsPerSecond: Int64, tolerated: Int64) {
+            self.unitsPerSecond = max(1, unitsPerSecond)
+            toleratedNanoseconds = tolerated * (1_000_000_000 / self.unitsPerSecond)
         }
 
         mutating func add(_ units: Int, at now: Int64) {
-            emptied = max(emptied, now).advanced(byNanoseconds: Int64(Double(units) * nanosecondsPerUnit))
+            // Rounded up. A packet has at most 256 MiB.
+            emptied = max(emptied, now).advanced(byNanoseconds: Int64(units) * 1_000_000_000 / unitsPerSecond + 1)
         }
 
         /// From when on another message may leave.
-        var opening: Int64 { emptied == .min ? .min : emptied - Int64(toleratedNanoseconds) }
+        var opening: Int64 { emptied == .min ? .min : emptied - toleratedNanoseconds }
     }
 
     private var messages: Bucket?
@@ -31,14 +32,14 @@ struct PublishPace: Sendable {
     init(maximumMessages: Int?, maximumBytes: Int?) {
         messages = maximumMessages.map {
             // The burst and what drains within a second are the limit together.
-            let limit = Double(max(1, $0))
-            let burst = max(1, (limit / 10).rounded(.down))
-            return Bucket(unitsPerSecond: max(0.99, limit - burst), tolerated: burst - 1)
+            let limit = Int64(min(max(1, $0), 1_000_000_000))
+            let burst = max(1, limit / 10)
+            return Bucket(unitsPerSecond: limit - burst, tolerated: burst - 1)
         }
         bytes = maximumBytes.map {
             // A quarter is left for the message that follows the burst.
-            let limit = Double(max(1, $0))
-            return Bucket(unitsPerSecond: limit * 5 / 8, tolerated: limit / 8)
+            let limit = Int64(max(1, min($0, 1 << 30)))
+            return Bucket(unitsPerSecond: limit / 8 * 5, tolerated: limit / 8)
         }
     }
 
