@@ -115,10 +115,11 @@ extension MQTTEngine {
 
     /// Sends what may be sent: first again what an earlier connection left, then from the queue.
     mutating func pump(at now: Int64, into effects: inout MQTTEffects) {
+        // A time that has come is not a deadline any more, whatever else holds messages back.
+        paceDeadline = .max
         guard mayPump else { return isCareful ? pumpCarefully(at: now, into: &effects) : () }
         if session.window.used == 0 { acknowledgementWait.restart(at: now) }
         let isPaced = isPaced
-        if isPaced { paceDeadline = .max }
         while session.window.resend >= 0 {
             guard session.window.used < windowLimit, !isPaced || paceAllows(at: now) else {
                 return reportRoom(&effects)
