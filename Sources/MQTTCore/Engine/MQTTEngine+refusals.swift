@@ -87,23 +87,24 @@ extension MQTTEngine {
 
     // MARK: Sending with care
 
-    /// Publishes while requests may have to be alone.
+    /// Publishes while messages may have to be alone, or may leave at a limited pace only.
     mutating func publishCarefully(
         _ head: PublishHead, _ payload: [UInt8], _ properties: MQTTProperties, _ token: UInt64, _ now: Int64
     ) throws(MQTTUsageError) -> MQTTPublishOutcome {
-        guard isCareful else {
-            return isPaced
-                ? try publishAtPace(head, payload, properties, token, now)
-                : try queueForLater(head, payload, properties, token, now)
+        guard phase == .connected, subscribingStage == .done else {
+            return try queueForLater(head, payload, properties, token, now)
         }
         let search = refusals
         let isAlone = !head.flags.isAtMostOnce && search.sendsAlone(topic: head.topic)
         let mayLeave =
-            phase == .connected && subscribingStage == .done && !search.isWaiting && search.held.isEmpty
+            !search.isWaiting && search.held.isEmpty
             && (!isAlone || session.window.isQuiet && session.window.queue.count == 0 && session.window.resend < 0)
-        guard mayLeave else { return try queueForLater(head, payload, properties, token, now) }
+        // The pace has its deadline before the queue may refuse the message, whose publisher then waits for room.
+        guard mayLeave, paceAllows(at: now) else { return try queueForLater(head, payload, properties, token, now) }
         let outcome = try publishNow(head, payload, properties, token, now)
-        if isAlone, outcome == .written {
+        guard outcome == .written else { return outcome }
+        addToPace(head.topic.utf8.count + payload.count, at: now)
+        if isAlone {
             sentAlone(.message(session.window.lastSequence), [head.topic], head.flags.isExactlyOnce, at: now)
         }
         return outcome
@@ -140,19 +141,23 @@ extension MQTTEngine {
         }
     }
 
-    /// The same as `pump`: first the requests that wait, then messages, each of them alone if it has to be.
+    /// The same as `pump`: first the requests that wait, then messages, each of them alone if it has to be, and at the
+    /// pace that is set.
     mutating func pumpCarefully(at now: Int64, into effects: inout MQTTEffects) {
-        guard phase == .connected else { return }
+        guard phase == .connected, isCareful || subscribingStage == .done else { return }
         noteAnswers()
         sendHeld(at: now)
-        if mayPump { return pump(at: now, into: &effects) }
+        if messagesMayLeave { return pump(at: now, into: &effects) }
+        if session.window.used == 0 { acknowledgementWait.restart(at: now) }
         while subscribingStage == .done, !refusals.isWaiting, refusals.held.isEmpty {
             let isResent = session.window.resend >= 0
             let index = isResent ? session.window.resend : session.window.queue.first
             guard index >= 0 else { break }
             let (head, sequence) = (session.window.slots[Int(index)].head, session.window.slots[Int(index)].sequence)
+            let (byteCount, written) = (session.window.slots[Int(index)].messageBytes, publishesWritten)
             let isAlone = !head.flags.isAtMostOnce && refusals.sendsAlone(topic: head.topic)
             if isAlone, !session.window.isQuiet { break }
+            guard paceAllows(at: now) else { break }
             if isResent {
                 guard session.window.used < windowLimit else { break }
                 resendNext(at: now, into: &effects)
@@ -160,6 +165,7 @@ extension MQTTEngine {
                 guard sendQueued(index, at: now, into: &effects) else { break }
             }
             // It may have been given up instead.
+            if publishesWritten != written { addToPace(byteCount, at: now) }
             guard isAlone, !session.window.isQuiet else { continue }
             sentAlone(.message(sequence), [head.topic], head.flags.isExactlyOnce, at: now)
         }

@@ -28,7 +28,11 @@ extension MQTTEngine {
             guard phase == .connected else { return }
             checkAcknowledgements(progress, at: now, into: &effects)
             guard phase == .connected else { return }
-            if now >= paceDeadline { pump(at: now, into: &effects) }
+            if now >= paceDeadline {
+                // Whatever else holds messages back: a time that has come is not a deadline any more.
+                paceDeadline = .max
+                pump(at: now, into: &effects)
+            }
             keepAlive.extendIfProgressed(progress, at: now)
             switch keepAlive.due(at: now) {
             case .none: break

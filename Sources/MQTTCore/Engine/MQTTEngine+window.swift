@@ -115,25 +115,14 @@ extension MQTTEngine {
 
     /// Sends what may be sent: first again what an earlier connection left, then from the queue.
     mutating func pump(at now: Int64, into effects: inout MQTTEffects) {
-        // A time that has come is not a deadline any more, whatever else holds messages back.
-        paceDeadline = .max
-        guard mayPump else { return isCareful ? pumpCarefully(at: now, into: &effects) : () }
+        guard messagesMayLeave else { return pumpCarefully(at: now, into: &effects) }
         if session.window.used == 0 { acknowledgementWait.restart(at: now) }
-        let isPaced = isPaced
         while session.window.resend >= 0 {
-            guard session.window.used < windowLimit, !isPaced || paceAllows(at: now) else {
-                return reportRoom(&effects)
-            }
-            let size = isPaced ? session.window.slots[Int(session.window.resend)].messageBytes : 0
+            guard session.window.used < windowLimit else { return reportRoom(&effects) }
             resendNext(at: now, into: &effects)
-            if isPaced { addToPace(size, at: now) }
         }
         while session.window.queue.first >= 0 {
-            guard !isPaced || paceAllows(at: now) else { break }
-            let index = session.window.queue.first
-            let (size, written) = (isPaced ? session.window.slots[Int(index)].messageBytes : 0, publishesWritten)
-            guard sendQueued(index, at: now, into: &effects) else { break }
-            if isPaced, publishesWritten != written { addToPace(size, at: now) }
+            guard sendQueued(session.window.queue.first, at: now, into: &effects) else { break }
         }
         if options.value.persists { identifyQueued() }
         reportRoom(&effects)

@@ -204,12 +204,14 @@ extension MQTTEngine {
     /// access in place does not.
     package mutating func nextDeadlineInPlace() -> Int64 { findNextDeadline() }
 
-    /// The same without the time for acknowledgements, which are awaited while there is traffic.
+    /// The same without the times for acknowledgements and for messages that wait for the pace: there is traffic meanwhile.
     package var nextQuietDeadline: Int64 { findNextQuietDeadline() }
 
     @inline(__always)
     private borrowing func findNextDeadline() -> Int64 {
-        min(findNextQuietDeadline(), awaitsAcknowledgements ? acknowledgementWait.deadline : .max)
+        min(
+            findNextQuietDeadline(), awaitsAcknowledgements ? acknowledgementWait.deadline : .max,
+            phase == .connected ? paceDeadline : .max)
     }
 
     @inline(__always)
@@ -222,7 +224,7 @@ extension MQTTEngine {
             // Not by way of a copy of the window, which is large.
             let request = session.window.requests.first
             let late = request < 0 ? Int64.max : session.window.slots[Int(request)].time
-            return min(keepAlive.deadline, late, authentication.deadline, paceDeadline)
+            return min(keepAlive.deadline, late, authentication.deadline)
         }
     }
 

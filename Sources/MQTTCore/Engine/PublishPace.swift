@@ -54,32 +54,14 @@ struct PublishPace: Sendable {
 }
 
 extension MQTTEngine {
-    /// Whether what leaves in a second is limited: then every message goes through the pace, or waits in the queue for it.
+    /// Whether what leaves in a second is limited: then each message goes through `publishCarefully` or `pumpCarefully`.
     var isPaced: Bool {
         options.value.maximumPublishesPerSecond != nil || options.value.maximumPublishedBytesPerSecond != nil
     }
 
-    /// Whether messages may be written, as far as the connection is concerned.
-    var mayPump: Bool {
-        messagesMayLeave || (isPaced && phase == .connected && subscribingStage == .done && !isCareful)
-    }
-
-    /// Publishes at once if the pace allows it; otherwise the message waits in the queue.
-    mutating func publishAtPace(
-        _ head: PublishHead, _ payload: [UInt8], _ properties: MQTTProperties, _ token: UInt64, _ now: Int64
-    ) throws(MQTTUsageError) -> MQTTPublishOutcome {
-        guard mayPump else { return try queueForLater(head, payload, properties, token, now) }
-        guard now >= paceOpening else {
-            let outcome = try queueForLater(head, payload, properties, token, now)
-            paceDeadline = paceOpening
-            return outcome
-        }
-        let outcome = try publishNow(head, payload, properties, token, now)
-        if case .written = outcome { addToPace(head.topic.utf8.count + payload.count, at: now) }
-        return outcome
-    }
-
+    /// A message was written. Without a limit nothing is counted.
     mutating func addToPace(_ byteCount: Int, at now: Int64) {
+        guard isPaced else { return }
         var pace =
             self.pace.value
             ?? PublishPace(
@@ -89,13 +71,10 @@ extension MQTTEngine {
         self.pace.value = pace
     }
 
-    /// Whether a message that waits may leave; otherwise it gets its deadline.
+    /// Whether another message may leave; until then it has a deadline.
     mutating func paceAllows(at now: Int64) -> Bool {
-        let opening = paceOpening
-        if now >= opening { return true }
+        guard isPaced, let opening = pace.value?.opening, now < opening else { return true }
         paceDeadline = opening
         return false
     }
-
-    private var paceOpening: Int64 { pace.value?.opening ?? .min }
 }

@@ -95,6 +95,62 @@ struct PublishPaceTests {
         #expect(pair.client.completions.count == 10)
     }
 
+    @Test func `a time that has come is no deadline while subscriptions are awaited after a reconnect`() throws {
+        let pair = EnginePair.persistent(client: {
+            $0.maximumPublishesPerSecond = 10
+            $0.subscribesFirst = true
+        })
+        func connect() throws {
+            try pair.connect()
+            pair.client.run { engine, effects in engine.subscriptionsSent(at: pair.now, into: &effects) }
+        }
+        try connect()
+        for number in 0..<5 { try pair.publish("\(number)", qos: .atLeastOnce) }
+        pair.settle()
+        pair.cut()
+        pair.now += 1_000_000_000
+        try pair.connect()
+        // One call for the time that came while there was no connection, and no other.
+        pair.advance(seconds: 0)
+        #expect(pair.client.engine.nextDeadline > pair.now)
+        pair.advance(seconds: 0.2)
+        pair.settle()
+        #expect(pair.client.engine.nextDeadline > pair.now)
+        pair.client.run { engine, effects in engine.subscriptionsSent(at: pair.now, into: &effects) }
+        for _ in 0..<10 {
+            pair.advance(seconds: 0.2)
+            pair.settle()
+        }
+        #expect(pair.client.completions.count == 5)
+    }
+
+    @Test func `room is reported to a publisher whose message found neither the pace nor the queue open`() throws {
+        let pair = EnginePair(client: {
+            $0.maximumPublishesPerSecond = 10
+            $0.maximumQueuedMessages = 0
+        })
+        try pair.connect()
+        #expect(try pair.publish("0") == .written)
+        #expect(throws: MQTTUsageError.self) { try pair.publish("1") }
+        let deadline = pair.client.engine.nextDeadline
+        #expect(deadline - pair.now <= 1_000_000_000)
+        pair.advance(seconds: Double(deadline - pair.now) / 1e9)
+        #expect(pair.client.hadRoom)
+        #expect(try pair.publish("1") == .written)
+    }
+
+    @Test func `a limit that is lifted while connected holds nothing back`() throws {
+        let pair = EnginePair(client: { $0.maximumPublishesPerSecond = 10 })
+        try pair.connect()
+        for number in 0..<5 { try pair.publish("\(number)", qos: .atLeastOnce) }
+        pair.client.engine.configuration.maximumPublishesPerSecond = nil
+        for _ in 0..<10 {
+            pair.advance(seconds: 0.2)
+            pair.settle()
+        }
+        #expect(pair.client.completions.count == 5)
+    }
+
     @Test func `without a limit nothing waits`() throws {
         let pair = EnginePair()
         try pair.connect()

@@ -103,6 +103,33 @@ struct RefusalTests {
         #expect(pair.server.messages.suffix(3).map(\.text) == ["y", "y", "y"])
     }
 
+    @Test func `what leaves in a second is limited while the search runs, and after it`() throws {
+        let pair = try pair { $0.maximumPublishesPerSecond = 10 }
+        try pair.publish("x", to: "no", qos: .atLeastOnce, token: 1)
+        #expect(endsTalk(pair))
+        for _ in 2...5 {
+            pair.now += 1_000_000_000
+            #expect(try endsConnection(pair))
+        }
+        #expect(refusals(pair).count == 1)
+        pair.now += 1_000_000_000
+        #expect(try !endsConnection(pair))
+        let sent = pair.client.publishes.count
+        for number in 0..<10 {
+            try pair.publish("\(number)", to: "a", qos: number % 2 == 0 ? .atMostOnce : .atLeastOnce)
+        }
+        #expect(!endsTalk(pair))
+        #expect(pair.client.publishes.count == sent + 1)
+        for _ in 0..<20 where pair.client.publishes.count < sent + 10 {
+            let before = pair.client.publishes.count
+            #expect(pair.client.engine.nextDeadline > pair.now)
+            pair.advance(seconds: Double(pair.client.engine.nextDeadline - pair.now) / 1e9)
+            #expect(!endsTalk(pair))
+            #expect(pair.client.publishes.count <= before + 1)
+        }
+        #expect(pair.client.publishes.count == sent + 10)
+    }
+
     @Test func `messages that a lost session left are still searched`() throws {
         let pair = EnginePair(version: .v3_1_1)
         try pair.connect()
