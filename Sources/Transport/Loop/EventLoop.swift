@@ -256,7 +256,8 @@ package final class EventLoop: @unchecked Sendable {
                 case .task(let task): unsafe task.runSynchronously(on: asUnownedTaskExecutor())
                 }
             }
-            let isQuiet = events.isEmpty && work.isEmpty
+            // Only the selector knows whether there is something to read.
+            let isQuiet = hasPolled && events.isEmpty && work.isEmpty
             work.removeAll(keepingCapacity: work.capacity <= 4096)
             // Each timer gets one turn per round: one that is always due again must not starve the descriptors.
             let count = inside.timers.count

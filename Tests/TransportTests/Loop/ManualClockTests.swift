@@ -1,3 +1,4 @@
+import Foundation
 import Synchronization
 import TestSupport
 import Testing
@@ -59,6 +60,52 @@ import Testing
         #expect(warnings.all.first?.contains("a credentialsProvider") == true)
         clock.loop.executeNow { clock.loop.endWork() }
         await advance.value
+    }
+
+    /// Notes when bytes arrive at a socket.
+    private final class Reader: LoopHandler, @unchecked Sendable {
+        // Sendable because the times are locked, and the descriptor never changes.
+        let descriptor: Int32
+        let times = Collected<Int64>()
+
+        init(loop: EventLoop, descriptor: Int32) {
+            self.descriptor = descriptor
+            super.init(loop: loop)
+        }
+
+        override func ready(_ readiness: Readiness, at now: Int64) {
+            var byte: UInt8 = 0
+            if read(descriptor, &byte, 1) == 1 { times.append(now) }
+        }
+    }
+
+    @Test(arguments: 1...4)
+    func `no time passes before what a job has written to a socket is read`(rounds: Int) async throws {
+        let clock = try ManualClock()
+        let loop = clock.loop
+        var ends: [Int32] = [0, 0]
+        try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
+        let (near, far) = (ends[0], ends[1])
+        let reader = Reader(loop: loop, descriptor: far)
+        await loop.result { loop.register(reader, descriptor: far, interest: .read) }
+        // In the last of so many rounds that follow one another.
+        @Sendable func write(after count: Int) {
+            loop.execute {
+                if count > 1 { return write(after: count - 1) }
+                var byte: UInt8 = 1
+                _ = send(near, &byte, 1, 0)
+            }
+        }
+        var times: [Int64] = []
+        for _ in 1...50 {
+            times.append(loop.now)
+            write(after: rounds)
+            await clock.advance(by: .seconds(1))
+        }
+        #expect(reader.times.all == times)
+        await loop.result { loop.unregister(reader, descriptor: far) }
+        close(near)
+        close(far)
     }
 
     @Test func `a clock on which nothing is due prints nothing`() async throws {
