@@ -35,20 +35,10 @@ extension MQTTNegotiation {
         let initial = MQTTConnectOptions(
             attempt: attempt.number, will: settings.options.will, properties: settings.options.connectProperties,
             keepAlive: settings.options.keepAlive, cleanStart: core.link.perform { $0.engine.cleanStart })
-        let options: MQTTConnectOptions
-        do {
-            let late = MQTTError(
-                .timedOut,
-                "The connectProvider did not return within connectTimeout. Let it return sooner, or raise it.")
-            options = try await TimedCall.run(until: attempt.deadline, on: core.loop, late: late) {
-                var options = initial
-                try await provider(&options)
-                return options
-            }
-        } catch let error as MQTTError where error.code == .timedOut {
-            throw error
-        } catch {
-            throw MQTTError(connectProvider: error)
+        let options = try await ask("connectProvider", attempt, core, MQTTError.init(connectProvider:)) {
+            var options = initial
+            try await provider(&options)
+            return options
         }
         try settings.check(options.will)
         try core.asking { machine throws(MQTTUsageError) in
@@ -56,9 +46,10 @@ extension MQTTNegotiation {
             configuration.will = options.will
             configuration.connectProperties = options.properties
             configuration.keepAlive = UInt16(clamping: options.keepAlive.inSecondsRoundedUp)
+            configuration.cleanStart = options.cleanStart
+            // The engine keeps what a CONNECT can have, so that a later attempt may ask again.
+            try configuration.checkConnect()
             machine.engine.configuration = configuration
-            machine.engine.cleanStart = options.cleanStart
-            try machine.engine.configuration.checkConnect()
         }
     }
 
@@ -67,22 +58,32 @@ extension MQTTNegotiation {
         _ attempt: ConnectionAttempt, _ core: MQTTClientCore
     ) async throws(MQTTError) {
         guard let authentication = settings.options.authentication else { return }
+        let data = try await ask("authentication's begin", attempt, core, MQTTError.init(authentication:)) {
+            try await authentication.begin()
+        }
+        core.link.perform { machine in
+            let isUsed = machine.engine.options.value.version.hasProperties
+            machine.engine.configuration.authenticationData = isUsed ? data : nil
+        }
+    }
+
+    /// Waits for a closure of the application, until the deadline of the attempt at most.
+    ///
+    /// - Parameters:
+    ///   - name: what a person calls the closure.
+    ///   - failure: the error for what it throws.
+    private func ask<Answer: Sendable>(
+        _ name: String, _ attempt: ConnectionAttempt, _ core: MQTTClientCore, _ failure: (any Error) -> MQTTError,
+        _ body: @escaping @Sendable () async throws -> Answer
+    ) async throws(MQTTError) -> Answer {
+        let late = MQTTError(
+            .timedOut, "The \(name) did not return within connectTimeout. Let it return sooner, or raise it.")
         do {
-            let late = MQTTError(
-                .timedOut,
-                "The authentication's begin did not return within connectTimeout. Let it return sooner, or raise it."
-            )
-            let data = try await TimedCall.run(until: attempt.deadline, on: core.loop, late: late) {
-                try await authentication.begin()
-            }
-            core.link.perform { machine in
-                let isUsed = machine.engine.options.value.version.hasProperties
-                machine.engine.configuration.authenticationData = isUsed ? data : nil
-            }
+            return try await TimedCall.run(until: attempt.deadline, on: core.loop, late: late, body)
         } catch let error as MQTTError where error.code == .timedOut {
             throw error
         } catch {
-            throw MQTTError(authentication: error)
+            throw failure(error)
         }
     }
 }

@@ -240,6 +240,21 @@ struct ReconnectTests {
             $0.connectProvider = { $0.properties = [.receiveMaximum(1)] }
         }
         await #expect { try await reserved.connect() } throws: { ($0 as? MQTTError)?.code == .invalidRequest }
+        // It is asked again by a later connect.
+        let calls = Mutex(0)
+        let mended = bench.client {
+            $0.version = .v5_0
+            $0.connectProvider = { options in
+                let call = calls.withLock { calls in
+                    calls += 1
+                    return calls
+                }
+                options.properties = call == 1 ? [.receiveMaximum(1)] : [.userProperty("call", "\(call)")]
+            }
+        }
+        await #expect { try await mended.connect() } throws: { ($0 as? MQTTError)?.code == .invalidRequest }
+        try await mended.connect()
+        await mended.disconnect()
         let late = bench.client { $0.connectProvider = { $0.will = MQTTWill("x", to: "a", delay: .seconds(5)) } }
         await #expect { try await late.connect() } throws: { ($0 as? MQTTError)?.code == .invalidRequest }
         let second = bench.client {
