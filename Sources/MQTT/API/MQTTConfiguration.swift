@@ -59,7 +59,8 @@ public struct MQTTConfiguration: Sendable, Equatable, CustomStringConvertible {
     /// it throws fails this attempt only. Default: nil.
     @Uncompared public var credentialsProvider: (@Sendable (CredentialsRequest) async throws -> Credentials?)?
     /// Called before each CONNECT, after the `credentialsProvider`, to change it: the will, properties, keep alive or clean
-    /// start of this attempt. An error that it throws fails this attempt only. Default: nil.
+    /// start of this attempt. An error that it throws fails this attempt only; what CONNECT cannot have ends the attempts
+    /// with ``MQTTError/Code/invalidRequest``. Default: nil.
     ///
     ///     configuration.connectProvider = { options in
     ///         options.will?.payload = await births.next()  // Each connection of an edge node has a number of its own.
@@ -181,7 +182,8 @@ public struct MQTTConfiguration: Sendable, Equatable, CustomStringConvertible {
     /// The number of messages that leave within a second; more wait in the queue, QoS 0 too. Default: nil, no limit.
     ///
     /// For servers that end the connection of a client that publishes faster: AWS IoT Core does above 100. A tenth of them
-    /// may leave at once, and the others are spread.
+    /// may leave at once, and the others are spread. `disconnect()` does not wait for messages in the queue; those of QoS 0
+    /// are lost if the process ends then.
     public var maximumPublishesPerSecond: Int?
     /// Bytes of the topics and payloads that leave within a second; a message that has more than a quarter of them may
     /// exceed it. Default: nil, no limit.

@@ -17,9 +17,9 @@ public struct MQTTOutgoingMessage: Sendable {
     /// Sent with MQTT 5.0 only, except that a Message Expiry Interval counts with every version while the message waits
     /// in the client.
     public var properties: MQTTProperties
-    /// For how long the message may wait to be sent; what is sent when the time is over fails with `expired`. Rounded up to
-    /// whole seconds, since it is the Message Expiry Interval of ``properties``, with which a server of MQTT 5.0 counts
-    /// on. Default: nil, for ever.
+    /// For how long the message may wait to be sent; after that it is not sent, and fails with `expired`. Rounded up to whole
+    /// seconds, since it is the Message Expiry Interval of ``properties``, which a server of MQTT 5.0 goes on counting.
+    /// Default: nil, for ever.
     public var timeToLive: Duration? {
         get { properties.messageExpiryInterval.map { .seconds(Int64($0)) } }
         set { properties.messageExpiryInterval = newValue.map { UInt32(clamping: $0.inSecondsRoundedUp) } }

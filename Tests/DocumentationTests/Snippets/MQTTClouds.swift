@@ -2,15 +2,21 @@
 import LoopbackBroker
 import MQTT
 
-/// AWS IoT Core with a certificate of the device: `mqtts://ENDPOINT:8883`, or `mqtts://ENDPOINT:443` with `isPort443`.
-func awsIoT(certificate: String, key: String, isPort443: Bool = false) -> MQTTConfiguration {
-    var configuration = MQTTConfiguration(clientID: "thermometer-1")
+/// What all ways to AWS IoT Core have in common.
+func awsIoT(clientID: String) -> MQTTConfiguration {
+    var configuration = MQTTConfiguration(clientID: clientID)
     configuration.version = .v5_0
     configuration.keepAlive = .seconds(60)  // 30 to 1,200
     configuration.maximumInFlight = 100
     // A client that publishes faster loses its connection.
     configuration.maximumPublishesPerSecond = 100
     configuration.maximumPublishedBytesPerSecond = 512 << 10
+    return configuration
+}
+
+/// AWS IoT Core with a certificate of the device: `mqtts://ENDPOINT:8883`, or `mqtts://ENDPOINT:443` with `isPort443`.
+func awsIoT(certificate: String, key: String, isPort443: Bool = false) -> MQTTConfiguration {
+    var configuration = awsIoT(clientID: "thermometer-1")
     configuration.tls.identity = TLSIdentity(certificates: .file(certificate), key: .file(key))
     if isPort443 { configuration.tls.applicationProtocols = ["x-amzn-mqtt-ca"] }
     return configuration
@@ -18,8 +24,7 @@ func awsIoT(certificate: String, key: String, isPort443: Bool = false) -> MQTTCo
 
 /// AWS IoT Core with a custom authoriser: `mqtts://ENDPOINT:443`.
 func awsIoTWithAuthoriser(_ name: String, token: @escaping @Sendable () async throws -> String) -> MQTTConfiguration {
-    var configuration = MQTTConfiguration(clientID: "thermometer-1")
-    configuration.version = .v5_0
+    var configuration = awsIoT(clientID: "thermometer-1")
     configuration.tls.applicationProtocols = ["mqtt"]
     // Called before each attempt, because tokens expire.
     configuration.credentialsProvider = { _ in
@@ -30,8 +35,7 @@ func awsIoTWithAuthoriser(_ name: String, token: @escaping @Sendable () async th
 
 /// AWS IoT Core over WebSocket, with a URL that your code or the AWS SDK signs (SigV4): `wss://ENDPOINT/mqtt`.
 func awsIoTOverWebSocket(sign: @escaping @Sendable () async throws -> String) -> MQTTConfiguration {
-    var configuration = MQTTConfiguration(clientID: "browser-%%%%")
-    configuration.version = .v5_0
+    var configuration = awsIoT(clientID: "browser-%%%%")
     configuration.credentialsProvider = { _ in
         var credentials = Credentials()
         credentials.url = try await sign()
@@ -40,21 +44,26 @@ func awsIoTOverWebSocket(sign: @escaping @Sendable () async throws -> String) ->
     return configuration
 }
 
-/// A namespace of Azure Event Grid with a certificate: `mqtts://NAMESPACE.REGION-1.ts.eventgrid.azure.net`.
-func azureEventGrid(certificate: String, key: String) -> MQTTConfiguration {
+/// What both ways to Azure Event Grid have in common.
+func azureEventGrid() -> MQTTConfiguration {
     var configuration = MQTTConfiguration(clientID: "thermometer-1")
     configuration.version = .v5_0
-    configuration.credentials = Credentials(userName: "thermometer-1")  // The client's authentication name
     configuration.maximumPublishesPerSecond = 1_000
     configuration.maximumPublishedBytesPerSecond = 1 << 20
+    return configuration
+}
+
+/// A namespace of Azure Event Grid with a certificate: `mqtts://NAMESPACE.REGION-1.ts.eventgrid.azure.net`.
+func azureEventGrid(certificate: String, key: String) -> MQTTConfiguration {
+    var configuration = azureEventGrid()
+    configuration.credentials = Credentials(userName: "thermometer-1")  // The client's authentication name
     configuration.tls.identity = TLSIdentity(certificates: .file(certificate), key: .file(key))
     return configuration
 }
 
 /// A namespace of Azure Event Grid with a token of Microsoft Entra ID.
 func azureEventGrid(token: @escaping @Sendable () async throws -> String) -> MQTTConfiguration {
-    var configuration = MQTTConfiguration(clientID: "thermometer-1")
-    configuration.version = .v5_0
+    var configuration = azureEventGrid()
     configuration.authentication = MQTTAuthentication(method: "OAUTH2-JWT") {
         Array(try await token().utf8)
     } respond: { _ in
