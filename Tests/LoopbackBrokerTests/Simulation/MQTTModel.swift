@@ -28,6 +28,8 @@ final class MQTTModel: Sendable {
     private let undeliveredCount = Atomic(0)
     private let lossCount = Atomic(0)
     private let duplicateCount = Atomic(0)
+    private let stops = Atomic(0)
+    private let left = Mutex<Set<String>>([])
     private let damage = Mutex("")
     private let broken = Mutex("")
     private let longestCancellation = Mutex<(name: String, time: Duration)>(("", .zero))
@@ -39,6 +41,18 @@ final class MQTTModel: Sendable {
 
     /// What a client did that it must not do; the first counts.
     func broke(_ text: String) { broken.withLock { if $0.isEmpty { $0 = text } } }
+
+    /// How often the receiver has stopped connecting, as far as that was noticed.
+    var receiverStops: Int { stops.load(ordering: .relaxed) }
+    func receiverStopped() { stops.add(1, ordering: .relaxed) }
+
+    /// Filters that a stopped receiver left in its session, and that it has not subscribed and unsubscribed again since.
+    var filtersLeft: Set<String> { left.withLock { $0 } }
+    func ended(_ filter: String, byStop: Bool) {
+        left.withLock { left in
+            if byStop { left.insert(filter) } else { left.remove(filter) }
+        }
+    }
 
     func publishedFirst() { isOutOfOrder.store(true, ordering: .relaxed) }
     func sentOutOfOrder() { isSentOutOfOrder.store(true, ordering: .relaxed) }

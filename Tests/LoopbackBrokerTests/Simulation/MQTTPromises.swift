@@ -79,7 +79,7 @@ enum MQTTPromises {
         let watchingReceiver = receiverWatch.watch(receiver, world) { _ in }
         await receiver.start()
         if kind != .unbroken { await sender.start() }
-        let keeping = Task { await keep(sender, receiver, world) }
+        let keeping = Task { await keep(sender, receiver, world, model) }
         let reader = Task { [random = world.makeRandom()] in await read(receiver, random, world, model) }
         try await subscribed(receiver, world)
 
@@ -118,7 +118,7 @@ enum MQTTPromises {
         try world.require(
             sender.client.backlog.queuedMessages == 0 && sender.client.backlog.messagesInFlight == 0,
             "the sender has a backlog of \(sender.client.backlog) after its last message")
-        let held = broker.filters(of: "receiver").subtracting(["t/#"])
+        let held = broker.filters(of: "receiver").subtracting(["t/#"]).subtracting(model.filtersLeft)
         try world.require(held.isEmpty, "the server was not told that subscriptions to \(held.sorted()) have ended")
         await sender.client.disconnect()
         await receiver.disconnect()
@@ -173,11 +173,14 @@ enum MQTTPromises {
     }
 
     /// Connects clients again that have stopped, because another client took their session over or the store failed.
-    private static func keep(_ sender: SenderProcess, _ receiver: MQTTClient, _ world: Simulation) async {
+    private static func keep(
+        _ sender: SenderProcess, _ receiver: MQTTClient, _ world: Simulation, _ model: MQTTModel
+    ) async {
         while (try? await world.clock.sleep(for: .seconds(3))) != nil {
             for client in [sender.client, receiver] {
                 if case .disconnected(let reason?) = client.state {
                     world.note("stopped: \(reason)")
+                    if client === receiver { model.receiverStopped() }
                     await client.start()
                     // Its process may have ended meanwhile.
                     if client !== sender.client && client !== receiver { await client.disconnect() }
@@ -301,6 +304,7 @@ enum MQTTPromises {
         // Released and not released subscriptions beside the one that counts, some of them cancelled.
         world.onAct("subscribe for a time") { random in
             var random = random
+            let stops = model.receiverStops
             let call = Task {
                 do {
                     let other = try await receiver.subscribe(to: "t/+/0", qos: .atMostOnce)
@@ -316,6 +320,10 @@ enum MQTTPromises {
             }
             try? await world.clock.sleep(for: .milliseconds(Int.random(in: 0...10_000, using: &random)))
             await model.cancel(call, "subscribe", world)
+            // The end of its client ends a subscription, and leaves its filter in the session.
+            var hasStopped = model.receiverStops != stops
+            if case .disconnected = receiver.state { hasStopped = true }
+            model.ended("t/+/0", byStop: hasStopped)
         }
         for name in ["suspend the sender", "suspend the receiver"] {
             world.onAct(name) { random in
