@@ -1,5 +1,6 @@
 import Messaging
 import STOMPCore
+import Wire
 
 typealias STOMPSendBatch = SendBatch<STOMPOutgoingMessage, STOMPMachine.ReceiptAnswer>
 
