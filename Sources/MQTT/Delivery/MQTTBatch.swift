@@ -137,7 +137,12 @@ extension MQTTBatchStorage {
         } else {
             // Copying all bytes at once costs less than copying each message, and the records need no change.
             source.extracting(0..<end).append(to: &bytes)
-            swap(&records, &effects.messages)
+            if messages.capacity / 4 <= messages.count {
+                swap(&records, &effects.messages)
+            } else {
+                // Few messages must not keep the records of the many that an earlier read brought.
+                records.append(contentsOf: messages)
+            }
         }
     }
 

@@ -46,6 +46,27 @@ struct BatchPoolTests {
         await broker.stop()
     }
 
+    @Test func `a message that was read alone does not keep the records of a large read before it`() async throws {
+        let clock = try ManualClock()
+        let broker = try await LoopbackBroker.start(clock: clock)
+        let client = MQTTClient(broker.urls.mqtt ?? "", clock: clock)
+        try await client.connect()
+        let messages = try await client.subscribe(to: "a", qos: .atLeastOnce)
+        let loop = clock.loop
+        await loop.result {
+            let scratch = loop.scratch(MQTTScratch.self) { MQTTScratch() }
+            // The records of another connection's read.
+            scratch.work.effects.messages.reserveCapacity(1_000)
+        }
+        await broker.publish("x", to: "a", qos: .atLeastOnce)
+        #expect(await eventually { client.counters.messagesReceived == 1 })
+        await clock.waitUntilQuiet()
+        #expect((1..<2_048).contains(client.backlog.unreadBytes), "\(client.backlog.unreadBytes)")
+        withExtendedLifetime(messages) {}
+        await client.disconnect()
+        await broker.stop()
+    }
+
     @Test func `what somebody keeps of a message stays as it was when its memory is used again`() async throws {
         let bench = try await Bench()
         let client = try await bench.connected()
