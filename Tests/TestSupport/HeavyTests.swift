@@ -6,14 +6,18 @@ public import Testing
 ///
 /// Swift's cooperative pool has one thread for each core. A few tests that compute for seconds would occupy all of it,
 /// and every test that waits for an answer in time would wait for them.
+///
+/// In a plain `swift test` each may take ten minutes from when it begins; campaigns may take as long as they were asked to.
 public struct HeavyTests: SuiteTrait, TestTrait, TestScoping {
     public var isRecursive: Bool { true }
+
+    private var limit: Duration { Campaign.scale > 0.01 ? .seconds(86_400) : .seconds(600) }
 
     public func provideScope(
         for test: Test, testCase: Test.Case?, performing function: @concurrent @Sendable () async throws -> Void
     ) async throws {
         try await withTaskExecutorPreference(HeavyExecutor.shared) {
-            try await function()
+            try await limited(to: limit, "after it had begun", function)
         }
     }
 }

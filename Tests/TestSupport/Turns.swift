@@ -14,18 +14,7 @@ public struct Turns: SuiteTrait, TestTrait, TestScoping {
         for test: Test, testCase: Test.Case?, performing function: @concurrent @Sendable () async throws -> Void
     ) async throws {
         try await Permits.turns.hold {
-            // The watch ends before this scope does, so that the task which it cancels exists.
-            nonisolated(unsafe) let current = withUnsafeCurrentTask { $0 }
-            let watch = Task {
-                guard (try? await Task.sleep(for: limit)) != nil else { return }
-                Issue.record("The test took longer than \(limit) after its turn had come.")
-                current?.cancel()
-            }
-            let result: Result<Void, any Error>
-            do { result = .success(try await function()) } catch { result = .failure(error) }
-            watch.cancel()
-            await watch.value
-            try result.get()
+            try await limited(to: limit, "after its turn had come", function)
         }
     }
 }
