@@ -1,3 +1,4 @@
+import Foundation
 import TestSupport
 import Testing
 
@@ -14,7 +15,7 @@ struct FleetPlaceTests {
         #expect(Set(places.map(\.pace)).count == count)
         #expect(Set(places.map(\.metresAside)).count == count)
         #expect(places.allSatisfy { (0..<1).contains($0.start) && (0.85...1.15).contains($0.pace) })
-        #expect(places.allSatisfy { abs($0.metresAside) <= 150 })
+        #expect(places.allSatisfy { abs($0.metresAside) <= 125 })
     }
 
     private func recording(_ fixes: [(Double, Double)]) -> Recording<Fix> {
@@ -35,6 +36,17 @@ struct FleetPlaceTests {
         // A degree of longitude is half as long there.
         let south = recording([(61, 0), (60, 0), (59, 0)]).fix(at: 1, metresAside: degree)
         #expect(abs(south.longitude + 2) < 1e-9)
+    }
+
+    @Test(arguments: [-125.0, -75, -20, 20, 75, 125])
+    func `inside a narrow turn a device does not go backwards`(metresAside: Double) {
+        let drive = BuiltInDrive.recording()
+        let track = (0..<drive.count).map { drive.fix(at: $0, metresAside: metresAside) }
+        let steps = zip(track, track.dropFirst()).map { from, to in
+            (north: to.latitude - from.latitude, east: (to.longitude - from.longitude) * cos(from.latitude * .pi / 180))
+        }
+        let backwards = zip(steps, steps.dropFirst()).filter { $0.north * $1.north + $0.east * $1.east <= 0 }
+        #expect(backwards.isEmpty)
     }
 
     @Test func `a device that stands still, and one at the edge of the map, stay on it`() {

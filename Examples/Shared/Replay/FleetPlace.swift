@@ -21,7 +21,7 @@ package struct FleetPlace: Sendable, Equatable {
         return FleetPlace(
             start: Double(index) / Double(max(1, count)),
             pace: 0.85 + 0.3 * (spread(0.754878) + 0.5).truncatingRemainder(dividingBy: 1),
-            metresAside: index == 0 ? 0 : 300 * side)
+            metresAside: index == 0 ? 0 : 250 * side)
     }
 }
 
@@ -29,14 +29,22 @@ extension Recording where Value == Fix {
     /// The fix at `index`, moved to the right of the direction of travel.
     package func fix(at index: Int, metresAside: Double) -> Fix {
         var fix = values[index]
-        // Two fixes either side, because single ones jitter.
-        let (from, to) = (values[Swift.max(0, index - 2)], values[Swift.min(count - 1, index + 2)])
         let narrowing = Swift.max(0.01, cos(fix.latitude * .pi / 180))
-        let north = to.latitude - from.latitude
-        let east = (to.longitude - from.longitude) * narrowing
-        let length = (north * north + east * east).squareRoot()
-        guard length > 0 else { return fix }
         let degrees = metresAside / 111_195
+        func way(_ from: Fix, _ to: Fix) -> (north: Double, east: Double, length: Double) {
+            let (north, east) = (to.latitude - from.latitude, (to.longitude - from.longitude) * narrowing)
+            return (north, east, (north * north + east * east).squareRoot())
+        }
+        // Two fixes either side, because single ones jitter, and so many that a turn takes longer than the device is
+        // aside: inside a turn that is too narrow for it a device would go backwards. As many ahead as behind, or the way
+        // would begin and end with a bend.
+        let ends = Swift.min(way(values[0], fix).length, way(fix, values[count - 1]).length)
+        let reach = Swift.min(4 * abs(degrees), ends)
+        var (first, last) = (Swift.max(0, index - 2), Swift.min(count - 1, index + 2))
+        while first > Swift.max(0, index - 60), way(values[first], fix).length < reach { first -= 1 }
+        while last < Swift.min(count - 1, index + 60), way(fix, values[last]).length < reach { last += 1 }
+        let (north, east, length) = way(values[first], values[last])
+        guard length > 0 else { return fix }
         fix.latitude = Swift.max(-90, Swift.min(90, fix.latitude - degrees * east / length))
         let longitude = fix.longitude + degrees * north / length / narrowing
         fix.longitude = longitude > 180 ? longitude - 360 : longitude < -180 ? longitude + 360 : longitude
