@@ -83,10 +83,11 @@ struct TerminalTests {
         console.bar([[StyledText("a bar")]])
         console.line("one\u{1B}[31m\ntwo")
         console.alert("green")
+        console.alert("red", prefix: "phone-1: ")
         console.close()
         try pipe.fileHandleForWriting.close()
         let text = String(decoding: try pipe.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
-        #expect(text == "one\\u{1b}[31m\\ntwo\nalert: green\n")
+        #expect(text == "one\\u{1b}[31m\\ntwo\nalert: green\nphone-1: alert: red\n")
     }
 
     @Test func linesGoAboveTheBarOnATerminal() async throws {

@@ -96,7 +96,7 @@ package struct Fleet: Sendable {
         package var stop: StopSwitch { fleet.program.stop }
         package var console: Console { fleet.program.console }
 
-        /// Told before each line when there are several devices: `3: `, or the name where the numbers are not listed.
+        /// Begins each line when there are several devices: `3: `, or the name where the numbers are not listed.
         package var prefix: String {
             fleet.options.deviceIDs.count == 1 ? "" : fleet.isCompact ? "\(id): " : "\(index + 1): "
         }
@@ -129,7 +129,7 @@ package struct Fleet: Sendable {
 
         /// An alert from headquarters, by the name of its colour.
         package func showAlert(_ name: String) {
-            console.alert(name)
+            console.alert(name, prefix: prefix)
             keepInSight("\(prefix)alert: \(name)")
         }
 

@@ -118,12 +118,12 @@ package final class Console: Sendable {
         }
     }
 
-    /// Shows `alert: NAME`; on a terminal the background takes the colour for two seconds.
-    package func alert(_ name: String) {
+    /// Shows `alert: NAME` after the prefix; on a terminal the background takes the colour for two seconds.
+    package func alert(_ name: String, prefix: String = "") {
         let colour = Colour(named: name)
         let number = emit { state in
             let eraser = state.eraser
-            var text = "alert: \(name.printable)"
+            var text = "\(prefix.printable)alert: \(name.printable)"
             if isTerminal {
                 state.alert = hasColours ? colour : nil
                 state.alertNumber += 1
