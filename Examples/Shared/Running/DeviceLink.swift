@@ -121,6 +121,8 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
         isWatching()
         var connections = 0
         var attempt = 0
+        // The number of the next attempt: what is counted to a user begins anew with each connection that is lost.
+        var next = 1
         var isConnected = false
         var lastReason = ""
         var silence: Task<Void, any Error>?
@@ -162,7 +164,7 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
                 pause()
                 let words = describe(failure, wasConnected: isConnected, connections: connections)
                 if connections == 0, Client.kind(failure) == .protocolError { throw words }
-                let next = isConnected ? 1 : failed + 1
+                next = connections == 0 ? failed + 1 : isConnected ? 1 : next + 1
                 let most = connections == 0 ? post.fleet.options.reconnectPolicy.firstConnectAttempts : nil
                 let count = most.map { "\(next) of \($0)" } ?? "\(next)"
                 let wait = "trying again in \(tenths(delay)) s (attempt \(count))"
