@@ -16,6 +16,10 @@ const WorldMap = (() => {
   const FIT_LIMIT = 16;
   const FOLLOW_ZOOM = 13;
   const PADDING = 56;
+  // The height of north and the scale, with a margin.
+  const CORNER = 44;
+  // For so many milliseconds after the first device the map jumps to where all are, instead of flying through half the world.
+  const ARRIVAL = 1000;
   const MARKER_PAUSE = 0.25;
   const TRACK_POINTS = 400;
   // Nearer than this (some four metres) is not worth a point of a track.
@@ -88,6 +92,8 @@ const WorldMap = (() => {
     #followed = null;
     #fittedAt = 0;
     #fitDue = false;
+    // When the first device came.
+    #begunAt = 0;
     #drawnAt = 0;
     #width = 1;
     #height = 1;
@@ -150,6 +156,7 @@ const WorldMap = (() => {
           minX: x, maxX: x, minY: y, maxY: y, track: new Track(), marker: this.#marker(id, colour), placed: false, heading: null,
         };
         device.track.add(x, y);
+        if (this.#devices.size === 0) this.#begunAt = now;
         this.#devices.set(id, device);
         this.#fittedAt = 0;
       } else {
@@ -368,7 +375,7 @@ const WorldMap = (() => {
     // A new view when devices have left the old one, or when it has become far too wide; otherwise it rests.
     #refit(now) {
       if (!this.#fitting || this.#devices.size === 0) this.#fitDue = false;
-      if (!this.#fitDue || (this.#fittedAt > 0 && now - this.#fittedAt < 500)) return;
+      if (!this.#fitDue || (this.#fittedAt > 0 && now - this.#fittedAt < 500)) return undefined;
       const isFirst = this.#fittedAt === 0;
       this.#fitDue = false;
       this.#fittedAt = now;
@@ -389,10 +396,14 @@ const WorldMap = (() => {
       const isInside = west > target.x - reachX && east < target.x + reachX
         && north > target.y - reachY && south < target.y + reachY;
       const ideal = clamp(fitting, 1, FIT_LIMIT);
-      if (!isFirst && isInside && ideal - target.zoom < 1) return;
+      if (!isFirst && isInside && ideal - target.zoom < 1) return undefined;
       // A little farther than needed: devices that move out should not make the map jump at each step.
-      const zoom = isFirst ? ideal : Math.max(1, ideal - (isInside ? 0 : 0.35));
-      this.#fly({ x: (west + east) / 2, y: (north + south) / 2, zoom });
+      const begins = now - this.#begunAt < ARRIVAL;
+      const isExact = begins ? ideal === FIT_LIMIT : isFirst || isInside;
+      const view = { x: (west + east) / 2, y: (north + south) / 2, zoom: isExact ? ideal : Math.max(1, ideal - 0.35) };
+      if (!begins) return this.#fly(view);
+      this.#flight = null;
+      return this.#see(view);
     }
 
     // MARK: Drawing
@@ -542,7 +553,8 @@ const WorldMap = (() => {
         const y = Math.round(this.#toScreen(0, projectY(i * step))[1]) + 0.5;
         context.moveTo(0, y);
         context.lineTo(this.#width, y);
-        if (y > 30) labels.push([this.#degrees(i * step, digits, 'S', 'N'), 6, y - 4]);
+        // Not over the first label of the other lines, nor under north and the scale.
+        if (y > 30 && y < this.#height - CORNER) labels.push([this.#degrees(i * step, digits, 'S', 'N'), 6, y - 4]);
       }
       context.stroke();
       if (!withLabels) return;
