@@ -51,7 +51,7 @@ extension BrowserTests {
 
         @Test func `one unit everywhere, and charts that begin with what there is`() async throws {
             try await withPage(.embedded) { tab, client in
-                #expect(try await tab.text(of: ".legend .faint") == "last 50 values, ±172°")
+                #expect(try await tab.text(of: ".legend .faint") == "last 50 values, ±180°")
                 // The columns of the chart that are more than the zero lines and the background.
                 let columns = """
                     ((canvas) => {

@@ -1,10 +1,10 @@
-// Three lines of the last values in one canvas, one below the other, each from -3 to 3 radians, which is almost half a
-// turn to both sides. As long as there are few values, they have the whole width.
+// Three lines of the last values in one canvas, one below the other, each from half a turn to one side to half a
+// turn to the other. As long as there are few values, they have the whole width.
 'use strict';
 
 const Sparkline = (() => {
   const LENGTH = 50;
-  const RANGE = 3;
+  const RANGE = Math.PI;
   const LANES = ['pitch', 'roll', 'yaw'];
   const colours = { pitch: '', roll: '', yaw: '', zero: '' };
 
