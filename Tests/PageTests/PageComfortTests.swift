@@ -143,8 +143,7 @@ extension BrowserTests {
             let tab = try await SharedBrokers.browser().open(String(line.dropFirst("headquarters page: ".count)))
             for page in ["Locations", "Motions"] {
                 try await tab.wait(until: "document.title.startsWith('\(page)') || document.readyState === 'complete'")
-                let link = "[...document.querySelectorAll('nav a')].find((link) => link.textContent === '\(page)')"
-                try await tab.evaluate("\(link).click()")
+                try await tab.click("nav a[href='\(page.lowercased()).html']")
                 try await tab.wait(until: "document.title.startsWith('\(page)') && document.readyState === 'complete'")
                 #expect(try await tab.evaluate("document.querySelector('nav .served').checkVisibility()") == "true")
             }

@@ -69,13 +69,22 @@ public final class BrowserTab: Sendable {
         Double(try await evaluate(expression)) ?? .nan
     }
 
-    /// Waits until an expression is truthy.
+    /// The value of an expression; nil if the page was left before it was known.
+    private func evaluateUnlessLeft(_ expression: String) async throws -> String? {
+        do {
+            return try await evaluate(expression)
+        } catch let error as BrowserError where error.description.hasSuffix("Inspected target navigated or closed") {
+            return nil
+        }
+    }
+
+    /// Waits until an expression is truthy, on this page or on the one that a link leads to.
     ///
     /// - Throws: `TimeoutError`, with what the page shows then.
     public func wait(until expression: String, timeout: Duration = .patience) async throws {
         let holds = try await eventually(timeout: timeout, every: .milliseconds(30)) {
             try Task.checkCancellation()
-            return try await evaluate("Boolean(\(expression))") == "true"
+            return try await evaluateUnlessLeft("Boolean(\(expression))") == "true"
         }
         if holds { return }
         let text = try await evaluate("document.body.innerText.slice(0, 2000)")
@@ -131,7 +140,8 @@ public final class BrowserTab: Sendable {
                     ["type": type, "x": numbers[0], "y": numbers[1], "button": "left", "clickCount": 1])
             }
             // A click that leads to another page leaves nothing behind.
-            return !["", "missed"].contains(try await evaluate("window.lastClick"))
+            guard let answer = try await evaluateUnlessLeft("window.lastClick") else { return true }
+            return !["", "missed"].contains(answer)
         }
         if !isClicked { throw TimeoutError("no click reached \(selector); \(problems)") }
     }
