@@ -32,13 +32,19 @@ func watchTheKitchen() async throws {
     }
 }
 
+struct Pizza: Codable, Sendable {
+    var pizza: Int
+}
+
 func workOffOrders() async throws {
     let client = STOMPClient("stomp://localhost")
     try await client.withConnection { client in
-        try await client.sendAndConfirm("{\"pizza\":1}", to: "/queue/orders")
-        for try await order in try await client.subscribe(to: "/queue/orders", acknowledgement: .clientIndividual) {
-            print(order.text ?? "")
-            try order.acknowledge()
+        try await client.sendAndConfirm(Pizza(pizza: 1), to: "/queue/orders")
+        let orders = try await client.subscribe(to: "/queue/orders", acknowledgement: .clientIndividual)
+        for try await message in orders {
+            let order = try message.value(Pizza.self, as: .json)
+            print("pizza", order.pizza)
+            try message.acknowledge()
         }
     }
 }
