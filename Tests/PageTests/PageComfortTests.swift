@@ -70,6 +70,18 @@ extension BrowserTests {
                 try await tab.evaluate("\(corner).bottom <= \(map).bottom && \(corner).right <= \(map).right") == "true"
             )
             #expect(try await tab.number("document.querySelector('#map .scale').offsetWidth") > 30)
+            // The first devices are where they belong with the next frame: the map does not fly to them.
+            try await tab.evaluate(
+                """
+                (async () => {
+                    Locations.map.move('a', 45.70, 7.30, { colour: 'red', heading: null, jumps: false });
+                    Locations.map.move('b', 45.72, 7.32, { colour: 'red', heading: null, jumps: false });
+                    for (let i = 0; i < 2; i += 1) await new Promise((done) => requestAnimationFrame(done));
+                    const [a, b] = ['a', 'b'].map((id) => Locations.map.position(id));
+                    window.distance = Math.hypot(a.x - b.x, a.y - b.y);
+                })()
+                """)
+            #expect(try await tab.number("window.distance") > 200)
             try await tab.navigate(to: "data:text/html,gone")
             await server.stop()
         }
