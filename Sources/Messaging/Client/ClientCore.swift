@@ -6,7 +6,9 @@ import Wire
 /// happens is passed on to the negotiation and to the subscriptions.
 ///
 /// The properties may be used on any thread; methods are called on the loop's thread unless they are marked otherwise.
-package protocol ClientCore<Failure, Event, Record>: ConnectingClient, SubscriptionOwner {
+package protocol ClientCore<Failure, Event, Record>: SupervisedClient where Failure: ClientError {
+    associatedtype Event: ClientEvent where Event.Failure == Failure
+    associatedtype Route: DeliveryRoute where Route.Failure == Failure
     associatedtype CoreLink: ClientLink where CoreLink.Core == Self
     associatedtype Subscriptions: ClientSubscriptions where Subscriptions.Core == Self
     associatedtype Negotiation: ClientNegotiation where Negotiation.Core == Self
@@ -14,11 +16,13 @@ package protocol ClientCore<Failure, Event, Record>: ConnectingClient, Subscript
     associatedtype Record: Sendable
 
     var parts: ClientParts<Self> { get }
+    var loop: EventLoop { get }
     /// The client's name in logs.
     var name: String { get }
     var link: CoreLink { get }
     /// The bound of the bytes that wait in all subscriptions.
     var maximumUnreadBytes: Int { get }
+    var credentialsSource: CredentialsSource { get }
     var negotiation: Negotiation { get }
     var subscriptions: Subscriptions { get }
     /// Made for the first reader, and fed by the link from then on.
@@ -29,6 +33,8 @@ package protocol ClientCore<Failure, Event, Record>: ConnectingClient, Subscript
     /// The error for a request that the engine refused: if the client does not try to be connected, why not. On any
     /// thread.
     func explain(_ refusal: UsageError) -> Failure
+    /// What to do after a failure, which has been reported to the user already.
+    func verdict(on failure: Failure) -> ReconnectVerdict
     /// A stream is open, and the link is about to begin the protocol's handshake.
     func connectionWillOpen()
     /// The state is about to change, and has not been reported yet.
@@ -163,7 +169,6 @@ extension ClientCore {
 
     // MARK: What the supervisor asks
 
-    package func report(_ event: Event) { news.tell(event) }
     package func prepare(_ attempt: ConnectionAttempt) { negotiation.prepare(attempt) }
 
     package func openStream(_ attempt: ConnectionAttempt) async throws(Failure) -> OpenedStream {
@@ -190,15 +195,30 @@ extension ClientCore {
 
     // MARK: What subscriptions ask
 
+    /// Counts the bytes that wait in all subscriptions.
     package var unread: UnreadBytes {
         parts.unread.withLock { unread in
             if let unread { return unread }
-            let made = UnreadBytes(maximum: maximumUnreadBytes) { [weak self] in self?.drained() }
+            // A receiver has emptied a full buffer to half, or a full buffer is not needed any more; from any thread.
+            let made = UnreadBytes(maximum: maximumUnreadBytes) { [weak self] in
+                guard let self else { return }
+                loop.execute { self.subscriptions.resumeReading() }
+            }
             unread = made
             return made
         }
     }
 
-    package func drained() { loop.execute { self.subscriptions.resumeReading() } }
-    package func remove(_ route: Route) { subscriptions.remove(route) }
+    package func makeQueue(_ policy: BufferPolicy) -> DeliveryQueue<Route.Batch, Failure> {
+        // A queue that has room again and the count of all unread bytes call the same closure.
+        let unread = unread
+        return DeliveryQueue(policy: policy, unread: unread, drained: unread.drained)
+    }
+
+    /// Gives a route that the loop does not know yet its first queue.
+    package func firstQueue(of route: Route) -> DeliveryQueue<Route.Batch, Failure> {
+        let queue = makeQueue(route.policy)
+        route.add(queue)
+        return queue
+    }
 }

@@ -1,5 +1,5 @@
 import Synchronization
-package import Transport
+import Transport
 import Wire
 
 /// Where the messages of one subscription go. On the loop's thread, but for what is constant.
@@ -62,38 +62,10 @@ where Batch.Message: ReplyMessage {
     }
 }
 
-/// What a subscription needs from the client that it belongs to.
-package protocol SubscriptionOwner: AnyObject, Sendable {
-    associatedtype Route: DeliveryRoute
-
-    var loop: EventLoop { get }
-    /// Counts the bytes that wait in all subscriptions.
-    var unread: UnreadBytes { get }
-    /// A receiver has emptied a full buffer to half, or a full buffer is not needed any more; from any thread.
-    func drained()
-    /// Removes a route and unsubscribes it at the server; on the loop's thread.
-    func remove(_ route: Route)
-}
-
-extension SubscriptionOwner {
-    package func makeQueue(_ policy: BufferPolicy) -> DeliveryQueue<Route.Batch, Route.Failure> {
-        // A queue that has room again and the count of all unread bytes call the same closure.
-        let unread = unread
-        return DeliveryQueue(policy: policy, unread: unread, drained: unread.drained)
-    }
-
-    /// Gives a route that the loop does not know yet its first queue.
-    package func firstQueue(of route: Route) -> DeliveryQueue<Route.Batch, Route.Failure> {
-        let queue = makeQueue(route.policy)
-        route.add(queue)
-        return queue
-    }
-}
-
 /// Ties a subscription to the life of its sequence and iterators, and remembers where the last iterator stopped.
-package final class SubscriptionHandle<Core: SubscriptionOwner>: DeliverySource {
+package final class SubscriptionHandle<Core: ClientCore>: DeliverySource {
     package typealias Batch = Core.Route.Batch
-    package typealias Failure = Core.Route.Failure
+    package typealias Failure = Core.Failure
 
     package let core: Core
     package let route: Core.Route
@@ -110,7 +82,7 @@ package final class SubscriptionHandle<Core: SubscriptionOwner>: DeliverySource 
 
     deinit {
         let (core, route) = (core, route)
-        core.loop.execute { core.remove(route) }
+        core.loop.execute { core.subscriptions.remove(route) }
     }
 
     package var droppedCount: Int { first.droppedCount }

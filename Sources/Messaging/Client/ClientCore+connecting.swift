@@ -1,0 +1,75 @@
+package import Transport
+
+/// How the attempts of all clients begin and what follows their failures: a server with credentials, a stream, a verdict.
+///
+/// `open` runs in the task of an attempt, everything else on the loop's thread.
+extension ClientCore {
+    package static var stopped: Failure { .disconnectedByUser }
+    package static func notStarted(_ error: TransportError) -> Failure { Failure(connecting: error) }
+
+    package static func firstFailure(_ failure: Failure) -> Failure {
+        guard failure.mayPass else { return failure }
+        return failure.saying(
+            failure.sentence + " To keep trying, call start() instead of connect(), or set "
+                + "ReconnectPolicy.firstConnectAttempts.")
+    }
+
+    package func failure(ofAll failures: [(server: Int, failure: Failure)]) -> Failure {
+        let list = failures.map { "\(opener.name(of: $0.server)): \($0.failure.sentence)" }
+        return failures[failures.count - 1].failure.saying(
+            "None of the \(failures.count) servers accepted the connection. " + list.joined(separator: " "))
+    }
+
+    /// Chooses the server of an attempt, obtains credentials and opens a stream; in the task of the attempt.
+    ///
+    /// - Parameters:
+    ///   - other: where a server has referred the client to.
+    ///   - prepare: sets what the protocol's handshake contains; called before the stream is opened.
+    package func open(
+        _ attempt: ConnectionAttempt, redirectedTo other: Endpoint? = nil,
+        prepare: (Credentials?) async throws(Failure) -> Void
+    ) async throws(Failure) -> OpenedStream {
+        let server: BrokerURL
+        do throws(TransportError) {
+            server = try opener.choose(attempt.server, redirectedTo: other)
+        } catch {
+            throw Failure(connecting: error)
+        }
+        news.tell(.connecting(to: server))
+        var credentials: Credentials?
+        if credentialsSource.isFresh { news.tell(.credentialsRequested(for: server)) }
+        do {
+            credentials = try await credentialsSource.credentials(for: attempt, at: server, on: loop)
+        } catch {
+            throw Failure(credentials: error)
+        }
+        let url: BrokerURL
+        do throws(TransportError) {
+            url = try opener.url(of: server, for: credentials, redirectedTo: other)
+        } catch {
+            throw Failure(connecting: error)
+        }
+        if url != server { news.tell(.connecting(to: url)) }
+        if credentials?.url != nil, credentials?.userName == nil, credentials?.password == nil {
+            credentials?.userName = url.credentials?.userName
+            credentials?.password = url.credentials?.password
+        }
+        try await prepare(credentials)
+        do throws(TransportError) {
+            return try await opener.open(
+                url, headers: credentials?.webSocketHeaders ?? [:], isRedirected: other != nil, for: attempt)
+        } catch {
+            throw Failure(connecting: error)
+        }
+    }
+
+    package var patienceEnd: Int64 { opener.patienceEnd }
+    package func addressFailed() -> Bool { opener.addressFailed() }
+    package func serverAnswered() { opener.serverAnswered() }
+    package func roundEnded() { opener.roundEnded() }
+
+    package func verdict(on failure: Failure, wasConnected: Bool) -> ReconnectVerdict {
+        if !wasConnected, let server = opener.server { news.tell(.attemptFailed(server, failure)) }
+        return verdict(on: failure)
+    }
+}
