@@ -89,6 +89,8 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
     // MARK: What the supervisor asks
 
     var credentialsSource: CredentialsSource { settings.credentials }
+    func prepare(_ attempt: ConnectionAttempt) { negotiation.prepare(attempt) }
+    func verdict(on failure: MQTTError) -> ReconnectVerdict { negotiation.verdict(on: failure) }
 
     func connectionWillOpen() {
         closeReason = nil

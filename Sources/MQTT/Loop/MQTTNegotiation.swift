@@ -5,9 +5,8 @@ import Transport
 
 /// How a client gets accepted by a server: versions, redirection, and whether another attempt is worthwhile.
 ///
-/// On the loop's thread. `MQTTNegotiation+opening.swift` opens streams and obtains credentials;
-/// `MQTTNegotiation+authentication.swift` exchanges AUTH.
-final class MQTTNegotiation: ClientNegotiation, @unchecked Sendable {
+/// On the loop's thread. `MQTTNegotiation+authentication.swift` exchanges AUTH.
+final class MQTTNegotiation: @unchecked Sendable {
     // Sendable because the `var`s are used on the loop's thread only, and the rest is constant or locked.
 
     /// The client, which owns this object; set before anything else.

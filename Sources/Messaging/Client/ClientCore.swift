@@ -2,8 +2,8 @@ import Synchronization
 package import Transport
 import Wire
 
-/// What the cores of all clients have in common: the link drives the engine, the supervisor opens connections, and what
-/// happens is passed on to the negotiation and to the subscriptions.
+/// What the cores of all clients have in common: the link drives the engine, the supervisor opens connections, and the
+/// subscriptions receive the messages.
 ///
 /// The properties may be used on any thread; methods are called on the loop's thread unless they are marked otherwise.
 package protocol ClientCore<Failure, Event, Record>: SupervisedClient where Failure: ClientError {
@@ -11,7 +11,6 @@ package protocol ClientCore<Failure, Event, Record>: SupervisedClient where Fail
     associatedtype Route: DeliveryRoute where Route.Failure == Failure
     associatedtype CoreLink: ClientLink where CoreLink.Core == Self
     associatedtype Subscriptions: ClientSubscriptions where Subscriptions.Core == Self
-    associatedtype Negotiation: ClientNegotiation where Negotiation.Core == Self
     associatedtype UsageError: Error
     associatedtype Record: Sendable
 
@@ -23,7 +22,6 @@ package protocol ClientCore<Failure, Event, Record>: SupervisedClient where Fail
     /// The bound of the bytes that wait in all subscriptions.
     var maximumUnreadBytes: Int { get }
     var credentialsSource: CredentialsSource { get }
-    var negotiation: Negotiation { get }
     var subscriptions: Subscriptions { get }
     /// Made for the first reader, and fed by the link from then on.
     var inspector: FrameInspector<Record> { get }
@@ -64,22 +62,6 @@ package struct ClientParts<Core: ClientCore>: ~Copyable, Sendable {
             policy: policy, serverCount: opener.serverCount, serverOrder: serverOrder,
             connectTimeout: connectTimeout.inNanoseconds, network: opener.ifNeeded(network), loop: loop)
     }
-}
-
-/// How a client gets accepted by a server.
-package protocol ClientNegotiation: AnyObject, Sendable {
-    associatedtype Core: ClientCore
-
-    /// An attempt is about to begin.
-    func prepare(_ attempt: ConnectionAttempt)
-    /// Opens a stream; in the task of the attempt, which keeps the client alive.
-    func openStream(_ attempt: ConnectionAttempt, of core: Core) async throws(Core.Failure) -> OpenedStream
-    /// What follows a failure.
-    func verdict(on failure: Core.Failure) -> ReconnectVerdict
-}
-
-extension ClientNegotiation {
-    package func prepare(_ attempt: ConnectionAttempt) {}
 }
 
 extension ClientCore {
@@ -169,12 +151,6 @@ extension ClientCore {
 
     // MARK: What the supervisor asks
 
-    package func prepare(_ attempt: ConnectionAttempt) { negotiation.prepare(attempt) }
-
-    package func openStream(_ attempt: ConnectionAttempt) async throws(Failure) -> OpenedStream {
-        try await negotiation.openStream(attempt, of: self)
-    }
-
     package func attach(_ opened: OpenedStream) {
         connectionWillOpen()
         link.attachNow(opened.stream, layers: opened.layers)
@@ -182,7 +158,6 @@ extension ClientCore {
 
     package var isEnding: Bool { link.isEnding }
     package func dropConnection() { link.dropConnection() }
-    package func verdict(on failure: Failure) -> ReconnectVerdict { negotiation.verdict(on: failure) }
     package func stateWillChange(to state: ConnectionState<Failure>) {}
 
     package func stateChanged(to state: ConnectionState<Failure>) {

@@ -42,14 +42,11 @@ package protocol SupervisedClient: AnyObject, Sendable {
 }
 
 extension SupervisedClient {
+    package func prepare(_ attempt: ConnectionAttempt) {}
     package var patienceEnd: Int64 { .max }
     package func addressFailed() -> Bool { false }
     package func serverAnswered() {}
     package func roundEnded() {}
-
-    func resultOfOpening(_ attempt: ConnectionAttempt) async -> Result<OpenedStream, Failure> {
-        do throws(Failure) { return .success(try await openStream(attempt)) } catch { return .failure(error) }
-    }
 }
 
 /// What a connection that ends says about the next one.

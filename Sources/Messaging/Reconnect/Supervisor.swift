@@ -335,7 +335,12 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         task = Task(executorPreference: loop) { [self, weak client] in
             await loop.asWork {
                 guard let client else { return loop.executeNow { self.loop.endWork() } }
-                let result = await client.resultOfOpening(attempt)
+                let result: Result<OpenedStream, Client.Failure>
+                do throws(Client.Failure) {
+                    result = .success(try await client.openStream(attempt))
+                } catch {
+                    result = .failure(error)
+                }
                 loop.executeNow { self.opened(result, generation: mine) }
             }
         }

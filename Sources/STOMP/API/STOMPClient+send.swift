@@ -42,7 +42,7 @@ extension STOMPClient {
         bytes body: [UInt8], to destination: String, options: STOMPSendOptions,
         in transaction: STOMPTransactionHandle?
     ) async throws(STOMPError) {
-        let headers = try options.allHeaders(expiringRelatively: core.negotiation.expiresRelatively)
+        let headers = try options.allHeaders(expiringRelatively: core.expiresRelatively)
         while try !sender.trySend(
             body, to: destination, headers: headers, omitsContentLength: options.omitsContentLength,
             in: transaction?.transaction)
@@ -62,7 +62,7 @@ extension STOMPClient {
         _ message: STOMPOutgoingMessage, in transaction: STOMPTransactionHandle? = nil
     ) async throws(STOMPError) {
         let message = forThisBroker(message)
-        let headers = try message.options.allHeaders(expiringRelatively: core.negotiation.expiresRelatively)
+        let headers = try message.options.allHeaders(expiringRelatively: core.expiresRelatively)
         try await sender.sendConfirmed(
             STOMPConfirmedSend(
                 body: message.body, destination: message.destination, headers: headers,

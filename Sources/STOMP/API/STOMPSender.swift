@@ -176,7 +176,7 @@ struct STOMPSender {
         for (place, message) in batch.messages.enumerated() {
             do throws(STOMPError) {
                 headers.append(
-                    try message.options.allHeaders(expiringRelatively: core.negotiation.expiresRelatively))
+                    try message.options.allHeaders(expiringRelatively: core.expiresRelatively))
             } catch {
                 guard collectsFailures else { throw error }
                 failures?[place] = error

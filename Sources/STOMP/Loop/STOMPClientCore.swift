@@ -5,11 +5,11 @@ import Transport
 import Wire
 
 /// The parts of a client, and how they are connected: the link drives the engine, the supervisor opens connections, and
-/// what happens is passed on to ``STOMPNegotiation`` and ``STOMPSubscriptions``.
+/// what happens is passed on to ``STOMPSubscriptions``.
 ///
 /// The constants may be used on any thread; methods are called on the loop's thread unless they are marked otherwise.
 final class STOMPClientCore: ClientCore, @unchecked Sendable {
-    // Sendable because the `var` is used on the loop's thread only, and the rest is constant or locked.
+    // Sendable because the `var`s are used on the loop's thread only, and the rest is constant or locked.
     typealias Failure = STOMPError
     typealias Event = STOMPEvent
     typealias Route = STOMPRoute
@@ -20,8 +20,12 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
     let link: Link<STOMPMachine>
     /// Numbers of subscriptions and requests.
     let ids = Atomic<UInt64>(1)
-    let negotiation: STOMPNegotiation
+    let credentialsSource: CredentialsSource
     let subscriptions = STOMPSubscriptions()
+    /// The broker that was connected last.
+    private(set) var profile = STOMPBrokerProfile.generic
+    /// Whether that broker expects the lifetime of a message rather than the time when it ends; from any thread.
+    let expiresRelatively = Atomic(false)
     /// Why the connection is about to close, if that is known before it does.
     private var closeReason: STOMPError?
     /// Why this client ends the connection, if it does so without DISCONNECT: it explains what follows.
@@ -36,7 +40,8 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
         self.loop = loop
         let machine = STOMPMachine(engine: STOMPEngine(configuration: configuration.engineConfiguration))
         link = Link(machine: machine, loop: loop, maximumOutboxBytes: configuration.maximumOutboxBytes)
-        negotiation = STOMPNegotiation(configuration)
+        credentialsSource = CredentialsSource(
+            fixed: configuration.credentials, provider: configuration.credentialsProvider)
         connectParts()
     }
 
@@ -70,9 +75,12 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
 
     // MARK: What the supervisor asks
 
-    var credentialsSource: CredentialsSource { negotiation.credentialsSource }
-
     func connectionWillOpen() { (closeReason, givenUp) = (nil, nil) }
+
+    func verdict(on failure: STOMPError) -> ReconnectVerdict {
+        let verdict = failure.verdict(hasCredentialsProvider: credentialsSource.isFresh)
+        return verdict == .wait && failure.isSilenceOrViolation ? .leaveServer : verdict
+    }
 
     func stop(_ failure: STOMPError) {
         var waiters = link.perform { $0.receipts.takeAll() }
@@ -107,7 +115,8 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
         switch event {
         case .connected(let connected):
             if connected.profile.sendsBytesAsText { link.stopValidatingText() }
-            negotiation.accepted(connected)
+            profile = connected.profile
+            expiresRelatively.store(profile.expiry == .relative, ordering: .relaxed)
             parts.counters.connected()
             // SUBSCRIBE is written already: messages sent in reaction to `.connected` reach the existing subscriptions.
             for (route, result) in written { subscriptions.settle(route, result) }

@@ -204,7 +204,7 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
         route.endedAtBroker = true
         var unanswered = 0
         defer { tellEnd(of: route, unanswered) }
-        let durable = route.options.durableName.flatMap { core.negotiation.profile.durableHeaders(name: $0) }
+        let durable = route.options.durableName.flatMap { core.profile.durableHeaders(name: $0) }
         do throws(STOMPError) {
             unanswered = try core.sender.write(urgent: true) { engine, now throws(STOMPUsageError) in
                 let token = STOMPMachine.requestBit | receipt

@@ -5,17 +5,17 @@ import Transport
 import Wire
 
 /// Opening a stream and obtaining credentials; in the task of one attempt.
-extension MQTTNegotiation {
-    func openStream(_ attempt: ConnectionAttempt, of core: MQTTClientCore) async throws(MQTTError) -> OpenedStream {
+extension MQTTClientCore {
+    func openStream(_ attempt: ConnectionAttempt) async throws(MQTTError) -> OpenedStream {
         try settings.check(settings.options.will)
-        try core.asking { machine throws(MQTTUsageError) in try machine.engine.configuration.checkConnect() }
-        try await core.prepareStore(isAttempt: true)
-        let other = redirection.withLock { redirection in
+        try asking { machine throws(MQTTUsageError) in try machine.engine.configuration.checkConnect() }
+        try await prepareStore(isAttempt: true)
+        let other = negotiation.redirection.withLock { redirection in
             defer { redirection?.next = nil }
             return redirection?.next ?? redirection?.permanent[attempt.server]
         }
-        return try await core.open(attempt, redirectedTo: other) { (credentials) async throws(MQTTError) in
-            core.link.perform { machine in
+        return try await open(attempt, redirectedTo: other) { (credentials) async throws(MQTTError) in
+            link.perform { machine in
                 let (userName, password) = (credentials?.userName, credentials?.password.map { Array($0.utf8) })
                 let options = machine.engine.options.value
                 // Options that do not change stay shared with other clients.
@@ -24,24 +24,24 @@ extension MQTTNegotiation {
                 (configuration.userName, configuration.password) = (userName, password)
                 machine.engine.configuration = configuration
             }
-            try await prepareConnect(attempt, core)
-            try await prepareAuthentication(attempt, core)
+            try await prepareConnect(attempt)
+            try await prepareAuthentication(attempt)
         }
     }
 
     /// Lets the application change CONNECT.
-    private func prepareConnect(_ attempt: ConnectionAttempt, _ core: MQTTClientCore) async throws(MQTTError) {
+    private func prepareConnect(_ attempt: ConnectionAttempt) async throws(MQTTError) {
         guard let provider = settings.options.connectProvider else { return }
         let initial = MQTTConnectOptions(
             attempt: attempt.number, will: settings.options.will, properties: settings.options.connectProperties,
-            keepAlive: settings.options.keepAlive, cleanStart: core.link.perform { $0.engine.cleanStart })
-        let options = try await ask("connectProvider", attempt, core, MQTTError.init(connectProvider:)) {
+            keepAlive: settings.options.keepAlive, cleanStart: link.perform { $0.engine.cleanStart })
+        let options = try await ask("connectProvider", attempt, MQTTError.init(connectProvider:)) {
             var options = initial
             try await provider(&options)
             return options
         }
         try settings.check(options.will)
-        try core.asking { machine throws(MQTTUsageError) in
+        try asking { machine throws(MQTTUsageError) in
             var configuration = machine.engine.configuration
             configuration.will = options.will
             configuration.connectProperties = options.properties
@@ -54,14 +54,12 @@ extension MQTTNegotiation {
     }
 
     /// Obtains the data of the first step.
-    private func prepareAuthentication(
-        _ attempt: ConnectionAttempt, _ core: MQTTClientCore
-    ) async throws(MQTTError) {
+    private func prepareAuthentication(_ attempt: ConnectionAttempt) async throws(MQTTError) {
         guard let authentication = settings.options.authentication else { return }
-        let data = try await ask("authentication's begin", attempt, core, MQTTError.init(authentication:)) {
+        let data = try await ask("authentication's begin", attempt, MQTTError.init(authentication:)) {
             try await authentication.begin()
         }
-        core.link.perform { machine in
+        link.perform { machine in
             let isUsed = machine.engine.options.value.version.hasProperties
             machine.engine.configuration.authenticationData = isUsed ? data : nil
         }
@@ -73,13 +71,13 @@ extension MQTTNegotiation {
     ///   - name: what a person calls the closure.
     ///   - failure: the error for what it throws.
     private func ask<Answer: Sendable>(
-        _ name: String, _ attempt: ConnectionAttempt, _ core: MQTTClientCore, _ failure: (any Error) -> MQTTError,
+        _ name: String, _ attempt: ConnectionAttempt, _ failure: (any Error) -> MQTTError,
         _ body: @escaping @Sendable () async throws -> Answer
     ) async throws(MQTTError) -> Answer {
         let late = MQTTError(
             .timedOut, "The \(name) did not return within connectTimeout. Let it return sooner, or raise it.")
         do {
-            return try await TimedCall.run(until: attempt.deadline, on: core.loop, late: late, body)
+            return try await TimedCall.run(until: attempt.deadline, on: loop, late: late, body)
         } catch let error as MQTTError where error.code == .timedOut {
             throw error
         } catch {

@@ -1,0 +1,23 @@
+import Messaging
+import STOMPCore
+import Transport
+
+/// Opening a stream; in the task of one attempt.
+extension STOMPClientCore {
+    func openStream(_ attempt: ConnectionAttempt) async throws(STOMPError) -> OpenedStream {
+        // Before anything else: an invalid configuration needs no server.
+        try setConnectOptions(configuration.credentials)
+        return try await open(attempt) { (credentials) async throws(STOMPError) in
+            try setConnectOptions(credentials)
+        }
+    }
+
+    /// Sets what the next CONNECT contains. Throws if a frame cannot contain it.
+    private func setConnectOptions(_ credentials: Credentials?) throws(STOMPError) {
+        let options = configuration.connectOptions(credentials: credentials)
+        try asking { machine throws(STOMPUsageError) in
+            machine.engine.configuration.connect = options
+            try machine.engine.configuration.checkConnect()
+        }
+    }
+}
