@@ -26,8 +26,8 @@ struct MQTTMachine: ClientMachine, ~Copyable {
     private var serverIsSilent = false
     /// Where records are stored, with a session store.
     var journal: MQTTJournal?
-    /// Of QoS 0.
-    var unsentCount = 0
+    /// QoS 0 messages in the outbox of a connection that has ended, which are not reported yet.
+    private var unsentCount = 0
 
     init(
         engine: consuming MQTTEngine, overflow: MQTTConfiguration.QueueOverflow,
@@ -75,6 +75,11 @@ struct MQTTMachine: ClientMachine, ~Copyable {
 
     mutating func outputDiscarded(_ bytes: RawSpan, writtenUpTo offset: Int) {
         unsentCount += MQTTPacket.Publish.countAtMostOnce(in: bytes, endingAfter: offset)
+    }
+
+    mutating func reportDiscarded(into scratch: MQTTScratch) {
+        guard unsentCount > 0 else { return }
+        (scratch.work.core, scratch.work.unsentCount, unsentCount) = (core, unsentCount, 0)
     }
 
     mutating func connectionOpened(at now: Int64, into scratch: MQTTScratch) {

@@ -5,7 +5,7 @@ import Wire
 
 /// What one input of ``MQTTMachine`` leads to: filled under the link's lock, performed after it is released. Both happen
 /// on the loop's thread. All links of a loop share one, so that its arrays are allocated once.
-final class MQTTScratch: ClientScratch {
+final class MQTTScratch: LinkScratch {
     /// Memory for batches.
     let pool = MQTTBatchPool()
     /// What there is to do.
@@ -28,8 +28,6 @@ final class MQTTScratch: ClientScratch {
         if route.receivers.pending.isEmpty { work.touchedRoutes.append(route) }
         route.receivers.pending.append(index)
     }
-
-    func reportUnsent(_ count: Int, of core: MQTTClientCore?) { (work.core, work.unsentCount) = (core, count) }
 
     func perform(_ bytes: RawSpan) {
         work.resumptions.drain { $0.resume() }

@@ -1,7 +1,7 @@
 package import Transport
 
 /// The engine of a client, and what changes together with it under the link's lock.
-package protocol ClientMachine: LinkMachine, ~Copyable where Scratch: ClientScratch, Scratch.Core == Core {
+package protocol ClientMachine: LinkMachine, ~Copyable {
     associatedtype Core: AnyObject
 
     /// The client; weak, since the link outlives it.
@@ -10,8 +10,6 @@ package protocol ClientMachine: LinkMachine, ~Copyable where Scratch: ClientScra
     var sentCount: Int { get }
     /// What waits under the link's lock.
     var backlog: ClientBacklog { get }
-    /// Messages in the outbox of a connection that has ended, which are not reported yet.
-    var unsentCount: Int { get set }
     /// Pauses reading because a receiver's bound is reached, or ends that pause.
     mutating func setReceiversFull(_ isFull: Bool, at now: Int64)
     /// A receiver has room again: acknowledges the messages that waited for it.
@@ -20,21 +18,6 @@ package protocol ClientMachine: LinkMachine, ~Copyable where Scratch: ClientScra
 
 extension ClientMachine where Self: ~Copyable {
     package mutating func acknowledgeWithheld(at now: Int64) {}
-
-    package mutating func reportDiscarded(into scratch: Scratch) {
-        guard unsentCount > 0 else { return }
-        scratch.reportUnsent(unsentCount, of: core)
-        unsentCount = 0
-    }
-}
-
-/// What an input of a client's machine leads to.
-@usableFromInline
-package protocol ClientScratch: LinkScratch {
-    associatedtype Core: AnyObject
-
-    /// This many messages were not sent before their connection ended.
-    func reportUnsent(_ count: Int, of core: Core?)
 }
 
 /// The link of a client, as far as it does not depend on the protocol.

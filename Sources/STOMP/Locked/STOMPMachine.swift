@@ -17,7 +17,8 @@ struct STOMPMachine: ClientMachine, ~Copyable {
     var batches = SendBatches<STOMPOutgoingMessage, ReceiptAnswer>()
     /// Frames that the engine took from `send`.
     var sentCount = 0
-    var unsentCount = 0
+    /// Messages in the outbox of a connection that has ended, which are not reported yet.
+    private var unsentCount = 0
     var asksToClose = false
     /// The server did not answer CONNECT, sent nothing for twice its heart-beat, or no receipt for too long.
     private var serverIsSilent = false
@@ -54,6 +55,11 @@ struct STOMPMachine: ClientMachine, ~Copyable {
 
     mutating func outputDiscarded(_ bytes: RawSpan, writtenUpTo offset: Int) {
         unsentCount += engine.countUnconfirmedSends(in: bytes, endingAfter: offset)
+    }
+
+    mutating func reportDiscarded(into scratch: STOMPScratch) {
+        guard unsentCount > 0 else { return }
+        (scratch.core, scratch.unsentCount, unsentCount) = (core, unsentCount, 0)
     }
 
     mutating func connectionOpened(at now: Int64, into scratch: STOMPScratch) {

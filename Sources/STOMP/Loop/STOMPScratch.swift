@@ -5,7 +5,7 @@ import Wire
 
 /// The results of one input of the machine. The machine fills it under the link's lock; the loop's thread performs it
 /// after the lock is released. All links of a loop share one, so its arrays are allocated once.
-final class STOMPScratch: ClientScratch {
+final class STOMPScratch: LinkScratch {
     var core: STOMPClientCore?
     var effects = STOMPEffects()
     var version = STOMPVersion.v12
@@ -68,8 +68,6 @@ final class STOMPScratch: ClientScratch {
         if route.receivers.pending.isEmpty { touchedRoutes.append(route) }
         route.receivers.pending.append(index)
     }
-
-    func reportUnsent(_ count: Int, of core: STOMPClientCore?) { (self.core, unsentCount) = (core, count) }
 
     func perform(_ bytes: RawSpan) {
         if let core {
