@@ -99,7 +99,7 @@ final class MQTTScratch: LinkScratch {
             case .full where route.policy.overflow == .pauseReading: core.subscriptions.pauseReading(for: route)
             case .full, .refused: break
             }
-            if queue.connectionIsFull { core.subscriptions.pauseReading() }
+            if queue.connectionIsFull { core.link.pauseReading() }
         }
     }
 }

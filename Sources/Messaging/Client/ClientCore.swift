@@ -87,10 +87,6 @@ extension ClientCore {
 
     // MARK: What ``MessagingClient`` offers, on any thread
 
-    package var state: ConnectionState<Failure> { news.state }
-    package var states: Updates<ConnectionState<Failure>> { news.states }
-    package var events: Updates<Event> { news.events }
-    package var timedEvents: Updates<TimedEvent<Event>> { news.timedEvents }
     package func start() async { await supervisor.start() }
     package func run() async throws(Failure) { try await supervisor.run() }
     package func connect() async throws(Failure) { try await supervisor.connect(cancelled: .cancelledWait) }

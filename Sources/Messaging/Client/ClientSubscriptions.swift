@@ -43,10 +43,8 @@ extension ClientSubscriptions {
     /// The buffer of a subscription is full.
     package func pauseReading(for route: Core.Route) {
         pausedRoutes.add(route)
-        pauseReading()
+        core.link.pauseReading()
     }
-
-    package func pauseReading() { core.link.pauseReading() }
 
     /// A full buffer has become half empty, or is released.
     package func resumeReading() {

@@ -30,20 +30,20 @@ extension MessagingClient {
 
     /// The states of the connection from the moment of this call, the present one first. The sequence ends when its task is
     /// cancelled or the client is released; not when the client disconnects.
-    public nonisolated var states: Updates<ConnectionState<Failure>> { shell.core.states }
+    public nonisolated var states: Updates<ConnectionState<Failure>> { shell.core.news.states }
 
     /// The present state of the connection.
-    public nonisolated var state: ConnectionState<Failure> { shell.core.state }
+    public nonisolated var state: ConnectionState<Failure> { shell.core.news.state }
 
     /// The server that is connected, or else was tried last; nil before the first attempt.
     public nonisolated var server: BrokerURL? { shell.core.opener.server }
 
     /// What happens to the client from the moment of this call. A slow reader misses the oldest of 1024 events. The sequence
     /// ends as ``states`` does.
-    public nonisolated var events: Updates<Event> { shell.core.events }
+    public nonisolated var events: Updates<Event> { shell.core.news.events }
 
     /// The same events, each with its time.
-    public nonisolated var timedEvents: Updates<TimedEvent<Event>> { shell.core.timedEvents }
+    public nonisolated var timedEvents: Updates<TimedEvent<Event>> { shell.core.news.timedEvents }
 
     /// Each message that is sent, acknowledged or received from the moment of this call. A slow reader misses the oldest
     /// of 1024 events. As long as the sequence exists, every packet or frame is decoded once more; without it there is

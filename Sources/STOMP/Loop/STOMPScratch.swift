@@ -131,7 +131,7 @@ final class STOMPScratch: LinkScratch {
             {
                 core.subscriptions.pauseReading(for: route)
             }
-            if queue.connectionIsFull { core.subscriptions.pauseReading() }
+            if queue.connectionIsFull { core.link.pauseReading() }
         }
     }
 
