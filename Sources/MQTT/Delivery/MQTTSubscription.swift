@@ -19,9 +19,6 @@ import Wire
 public struct MQTTSubscription: MessageSubscription {
     let handle: MQTTSubscriptionHandle
 
-    @_documentation(visibility: internal)
-    public var shell: SubscriptionShell<MQTTBatch, MQTTError> { SubscriptionShell(handle) }
-
     /// The topic filter, or the first of several.
     public var filter: String { handle.route.requests.first?.filter ?? "" }
     /// The topic filters; empty for the messages that match no subscription.
@@ -65,6 +62,8 @@ public struct MQTTSubscription: MessageSubscription {
         return "MQTTSubscription(\(filters), \(grantedQoS))"
     }
 
+    public var droppedCount: Int { handle.droppedCount }
+    public var batches: MessageBatches<MQTTBatch, MQTTError> { MessageBatches(handle) }
     public func makeAsyncIterator() -> Iterator { Iterator(cursor: DeliveryCursor(handle)) }
 
     /// One receiver of the messages. Not generic: the compiler would not specialize an asynchronous `next()` that is.

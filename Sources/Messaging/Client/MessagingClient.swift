@@ -203,31 +203,18 @@ public protocol MessageSubscription: AsyncSequence, Sendable, CustomStringConver
     /// The storage of messages that arrived together.
     associatedtype Storage: MessageStorage
 
-    /// Used by the extensions of this protocol.
-    @_documentation(visibility: internal)
-    var shell: SubscriptionShell<Storage, Failure> { get }
+    /// The number of messages that were dropped because the receiver was slow.
+    var droppedCount: Int { get }
+    /// The messages in batches of those that arrived together, for receivers of very many messages.
+    var batches: MessageBatches<Storage, Failure> { get }
 
     /// Unsubscribes and waits for the server's answer. This sequence ends, even if the call throws.
     nonisolated(nonsending) func unsubscribe() async throws(Failure)
 }
 
-/// The part of a subscription that does not depend on its protocol.
-@_documentation(visibility: internal)
-public struct SubscriptionShell<Storage: MessageStorage, Failure: Error>: Sendable {
-    fileprivate let source: any DeliverySource<Storage, Failure>
-
-    package init(_ source: any DeliverySource<Storage, Failure>) { self.source = source }
-}
-
 extension MessageSubscription {
     /// Messages that arrived together, in their order.
     public typealias Batch = MessageBatch<Storage>
-
-    /// The number of messages that were dropped because the receiver was slow.
-    public var droppedCount: Int { shell.source.droppedCount }
-
-    /// The messages in batches of those that arrived together, for receivers of very many messages.
-    public var batches: MessageBatches<Storage, Failure> { MessageBatches(shell.source) }
 
     /// The messages with their values.
     ///

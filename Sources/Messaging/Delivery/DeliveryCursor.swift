@@ -12,19 +12,6 @@ package struct DeliveryPlace<Batch: DeliveryBatch, Failure: Error>: Sendable {
     }
 }
 
-/// A subscription, as its receivers see it.
-package protocol DeliverySource<Batch, Failure>: AnyObject, Sendable {
-    associatedtype Batch: DeliveryBatch
-    associatedtype Failure: ClientError
-
-    /// The number of messages that were dropped because the first receiver was slow.
-    var droppedCount: Int { get }
-    /// The place where the last receiver stopped; the beginning of a new queue if another receiver is active there.
-    func takePlace() -> DeliveryPlace<Batch, Failure>
-    /// A receiver stopped here.
-    func park(_ place: DeliveryPlace<Batch, Failure>)
-}
-
 /// One receiver of a subscription. The caller's task runs it.
 ///
 /// A class, so that the place is known when its iterator is released: the next iterator continues there.
@@ -36,12 +23,13 @@ public final class DeliveryCursor<Storage: MessageStorage, Failure: Error> {
     @safe @exclusivity(unchecked) @usableFromInline var count = 0
     private let receiver: any DeliveryReceiver<Storage, Failure>
 
-    package init<Source: DeliverySource<Storage, Failure>>(_ source: Source) {
-        let place = source.takePlace()
+    package init<Core: ClientCore>(_ handle: SubscriptionHandle<Core>)
+    where Core.Route.Batch == Storage, Core.Failure == Failure {
+        let place = handle.takePlace()
         batch = place.batch
         index = place.index
         count = place.batch?.count ?? 0
-        receiver = SourceReceiver(source: source, queue: place.queue)
+        receiver = QueueReceiver(handle: handle, queue: place.queue)
     }
 
     deinit { receiver.park(index < count ? batch : nil, at: index) }
@@ -87,16 +75,16 @@ private protocol DeliveryReceiver<Storage, Failure>: Sendable {
     func park(_ batch: Storage?, at index: Int)
 }
 
-private struct SourceReceiver<Source: DeliverySource>: DeliveryReceiver {
-    let source: Source
-    let queue: DeliveryQueue<Source.Batch, Source.Failure>
+private struct QueueReceiver<Core: ClientCore>: DeliveryReceiver {
+    let handle: SubscriptionHandle<Core>
+    let queue: DeliveryQueue<Core.Route.Batch, Core.Failure>
 
-    nonisolated(nonsending) func nextBatch() async throws(Source.Failure) -> Source.Batch? {
+    nonisolated(nonsending) func nextBatch() async throws(Core.Failure) -> Core.Route.Batch? {
         try await queue.nextBatch(cancelled: .cancelledWait)
     }
 
-    func park(_ batch: Source.Batch?, at index: Int) {
-        source.park(DeliveryPlace(queue: queue, batch: batch, index: index))
+    func park(_ batch: Core.Route.Batch?, at index: Int) {
+        handle.park(DeliveryPlace(queue: queue, batch: batch, index: index))
     }
 }
 
@@ -123,8 +111,9 @@ public struct MessageBatches<Storage: MessageStorage, Failure: Error>: AsyncSequ
 
     private let makeIterator: @Sendable () -> Iterator
 
-    package init(_ source: some DeliverySource<Storage, Failure>) {
-        makeIterator = { Iterator(cursor: DeliveryCursor(source)) }
+    package init<Core: ClientCore>(_ handle: SubscriptionHandle<Core>)
+    where Core.Route.Batch == Storage, Core.Failure == Failure {
+        makeIterator = { Iterator(cursor: DeliveryCursor(handle)) }
     }
 
     public func makeAsyncIterator() -> Iterator { makeIterator() }

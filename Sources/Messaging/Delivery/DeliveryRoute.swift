@@ -63,7 +63,7 @@ where Batch.Message: ReplyMessage {
 }
 
 /// Ties a subscription to the life of its sequence and iterators, and remembers where the last iterator stopped.
-package final class SubscriptionHandle<Core: ClientCore>: DeliverySource {
+package final class SubscriptionHandle<Core: ClientCore>: Sendable {
     package typealias Batch = Core.Route.Batch
     package typealias Failure = Core.Failure
 
@@ -85,8 +85,10 @@ package final class SubscriptionHandle<Core: ClientCore>: DeliverySource {
         core.loop.execute { core.subscriptions.remove(route) }
     }
 
+    /// The number of messages that were dropped because the first receiver was slow.
     package var droppedCount: Int { first.droppedCount }
 
+    /// The place where the last receiver stopped; the beginning of a new queue if another receiver is active there.
     package func takePlace() -> DeliveryPlace<Batch, Failure> {
         let taken = parked.withLock { parked in
             defer { parked = nil }
@@ -102,6 +104,7 @@ package final class SubscriptionHandle<Core: ClientCore>: DeliverySource {
         return DeliveryPlace(queue: queue)
     }
 
+    /// A receiver stopped here.
     package func park(_ place: DeliveryPlace<Batch, Failure>) {
         place.batch?.noteTaken(place.index)
         let isParked = parked.withLock { parked in

@@ -15,9 +15,6 @@ import Wire
 public struct STOMPSubscription: MessageSubscription {
     let handle: STOMPSubscriptionHandle
 
-    @_documentation(visibility: internal)
-    public var shell: SubscriptionShell<STOMPBatch, STOMPError> { SubscriptionShell(handle) }
-
     /// The destination that was subscribed.
     public var destination: String { handle.route.destination }
     /// How its messages are acknowledged.
@@ -37,6 +34,8 @@ public struct STOMPSubscription: MessageSubscription {
     /// The destination, with how its messages are acknowledged.
     public var description: String { "STOMPSubscription(\(OneLine.text(destination)), \(acknowledgement))" }
 
+    public var droppedCount: Int { handle.droppedCount }
+    public var batches: MessageBatches<STOMPBatch, STOMPError> { MessageBatches(handle) }
     public func makeAsyncIterator() -> Iterator { Iterator(cursor: DeliveryCursor(handle)) }
 
     /// One receiver of the messages. Not generic: the compiler would not specialize an asynchronous `next()` that is.
