@@ -32,17 +32,17 @@ func watchTheKitchen() async throws {
     }
 }
 
-struct Pizza: Codable, Sendable {
+struct KitchenOrder: Codable, Sendable {
     var pizza: Int
 }
 
 func workOffOrders() async throws {
     let client = STOMPClient("stomp://localhost")
     try await client.withConnection { client in
-        try await client.sendAndConfirm(Pizza(pizza: 1), to: "/queue/orders")
+        try await client.sendAndConfirm(KitchenOrder(pizza: 1), to: "/queue/orders")
         let orders = try await client.subscribe(to: "/queue/orders", acknowledgement: .clientIndividual)
         for try await message in orders {
-            let order = try message.value(Pizza.self, as: .json)
+            let order = try message.value(KitchenOrder.self, as: .json)
             print("pizza", order.pizza)
             try message.acknowledge()
         }
