@@ -110,7 +110,7 @@ struct OptionTests {
         (["--fleet", "2", "--name", "van", "--device-id", "x"], "--name and --device-id exclude each other"),
         (
             ["--broker", "stomp://h", "--broker", "mqtt://h"],
-            "--broker does not speak 'mqtt://'; use one of stomp://, stomps://, ws://, wss://, unix:"
+            "--broker does not speak 'mqtt://', which motions-device does; use one of stomp://, stomps://, ws://, wss://, unix:"
         ),
         (
             ["--broker", "localhost:61613"],

@@ -53,7 +53,9 @@ package struct BrokerAddress: Sendable, Equatable {
         // In user:password@host without a scheme, the text before the first colon is a secret.
         let isScheme = String(decoding: bytes, as: UTF8.self).utf8.starts(with: (scheme + "://").utf8)
         let example = device.schemes.first.map { ", as in \($0)://localhost" } ?? ""
-        let what = isScheme ? "does not speak '\(scheme.printable)://'" : "needs a URL with a scheme\(example)"
+        let owner = Device.allCases.first { $0.schemes.contains(scheme) }.map { ", which \($0.programName) does" } ?? ""
+        let what =
+            isScheme ? "does not speak '\(scheme.printable)://'\(owner)" : "needs a URL with a scheme\(example)"
         return .usage("--broker \(what); use one of \(schemes)")
     }
 
