@@ -37,6 +37,16 @@ struct TerminalProgramTests {
         return screen
     }
 
+    /// The number of the run that the status line names; 0 without one. A busy machine may miss any of them.
+    private func run(on screen: TerminalScreen) -> Int {
+        screen.text.firstMatch(of: #/  run (\d+)  /#).flatMap { Int($0.1) } ?? 0
+    }
+
+    /// Whether the screen comes to show this. Asked seldom, because each time the whole output is read again.
+    private func shows(_ device: ChildProcess, _ condition: (TerminalScreen) -> Bool) async -> Bool {
+        await eventually(every: .milliseconds(250)) { condition(screen(of: device)) }
+    }
+
     private func stompPort(of device: ChildProcess) throws -> Int {
         // Lines of addresses are bold, so that what follows the number is no digit.
         let found = try #require(device.text().firstMatch(of: #/embedded broker: stomp://127\.0\.0\.1:(\d+)/#))
@@ -48,14 +58,14 @@ struct TerminalProgramTests {
             ["--fleet", "5", "--speed", "25", "--recorded-time"],
             terminal: Command.TerminalSize(columns: 80, rows: 24))
         let prefix = "headquarters page: "
-        #expect(await eventually { screen(of: device).text.contains("5 of 5 connected") }, "\(device.report)")
+        #expect(await shows(device) { $0.text.contains("5 of 5 connected") }, "\(device.report)")
         let session = try await RawConnection.open(port: stompPort(of: device))
         try await session.send("CONNECT\n\n\0")
         _ = try await session.receive(through: 0)
         try await session.send("SEND\ndestination:/queue/device.van-2.text\n\nTake the next exit\0")
-        #expect(await eventually { screen(of: device).text.contains("van-2: text: Take the next exit") })
+        #expect(await shows(device) { $0.text.contains("van-2: text: Take the next exit") })
         // Three runs of five vans later, everything is still there.
-        #expect(await eventually { screen(of: device).text.contains("  run 4  ") }, "\(device.report)")
+        #expect(await shows(device) { run(on: $0) >= 4 }, "\(device.report)")
         let shown = screen(of: device)
         #expect(shown.scrolledLines == 0, "\(shown.text)")
         let lines = shown.text.split(separator: "\n")
@@ -68,7 +78,7 @@ struct TerminalProgramTests {
         #expect(lines.contains(address))
         #expect(lines.contains { $0.contains(#/^5 of 5 connected  \d+ sent  \d+ unconfirmed  \d+\/s  run \d+ /#) })
         #expect(try await device.end(by: SIGINT) == .exited(0))
-        #expect(await eventually { screen(of: device).text.hasSuffix(" elapsed") }, "\(device.report)")
+        #expect(await shows(device) { $0.text.hasSuffix(" elapsed") }, "\(device.report)")
         #expect(screen(of: device).scrolledLines == 0)
         #expect(screen(of: device).text.contains("\nsummary: 5 devices, "))
     }
@@ -76,15 +86,15 @@ struct TerminalProgramTests {
     @Test func `one device prints its fixes, and the newest text stays among the status lines`() async throws {
         let device = try await DeviceProgram.locations.start(
             ["--device-id", "T", "--speed", "25", "--loop"], terminal: Command.TerminalSize(columns: 80, rows: 24))
-        #expect(await eventually { screen(of: device).text.contains("φ:") })
+        #expect(await shows(device) { $0.text.contains("φ:") })
         let session = try await RawConnection.open(port: stompPort(of: device))
         try await session.send("CONNECT\n\n\0")
         _ = try await session.receive(through: 0)
         try await session.send("SEND\ndestination:/queue/device.T.text\n\nOù es-tu?\0")
-        #expect(await eventually { screen(of: device).text.contains("text: Où es-tu?") })
+        #expect(await shows(device) { $0.text.contains("text: Où es-tu?") })
         let before = screen(of: device).scrolledLines
-        #expect(await eventually { screen(of: device).scrolledLines > before + 30 })
-        #expect(screen(of: device).text.hasSuffix("\ntext: Où es-tu?"), "\(screen(of: device).text)")
+        #expect(await shows(device) { $0.scrolledLines > before + 30 })
+        #expect(await shows(device) { $0.text.hasSuffix("\ntext: Où es-tu?") }, "\(screen(of: device).text)")
         #expect(try await device.end(by: SIGINT) == .exited(0))
     }
 
