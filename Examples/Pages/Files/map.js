@@ -296,6 +296,8 @@ const WorldMap = (() => {
       const marker = document.createElement('button');
       marker.type = 'button';
       marker.className = 'marker';
+      // Until the next frame, which places it.
+      marker.hidden = true;
       // The list of devices is the way for the keyboard; two hundred more stops of the Tab key help nobody.
       marker.tabIndex = -1;
       marker.title = `${id} is here`;
