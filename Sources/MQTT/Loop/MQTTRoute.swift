@@ -67,7 +67,7 @@ final class MQTTFilterEntry {
     var identifier: UInt32 = 0
     var routes: [MQTTRoute]
     /// In the order of their SUBSCRIBE; those whose SUBSCRIBE is not written yet are last.
-    var waiters: [Waiter] = []
+    var callers: [Caller] = []
     /// The server's answer on the connection that is open.
     var granted: MQTTReasonCode?
     /// The server's last answer on any connection, which remains valid while the session does.
@@ -82,7 +82,7 @@ final class MQTTFilterEntry {
     var others: [MQTTFilterEntry] = []
 
     /// A caller that waits for the server's answer to one of its filters.
-    struct Waiter {
+    struct Caller {
         let wait: MQTTSubscribeWait
         let index: Int
         /// The SUBSCRIBE that it waits for; 0 if that is not written yet.
@@ -146,7 +146,7 @@ final class MQTTFilterEntry {
     func nextRequest(mayBeKept: Bool) -> MQTTSubscriptionRequest {
         let isKept = mayBeKept && wasGranted
         guard isAtServer || isKept else { return request }
-        var wishes = waiters[unwritten...].map(\.retainHandling)
+        var wishes = callers[unwritten...].map(\.retainHandling)
         if isKept, request.retainHandling != .doNotSend { wishes.append(.sendIfNew) }
         var next = request
         next.retainHandling = Self.strongest(wishes)
@@ -163,37 +163,37 @@ final class MQTTFilterEntry {
     /// The callers that wait for a SUBSCRIBE that is not written get the answer to this one.
     func subscribeWritten(_ token: UInt64, at now: Int64) {
         pending = token
-        for index in unwritten..<waiters.count {
-            waiters[index].request = token
-            waiters[index].firstWritten = min(waiters[index].firstWritten, now)
+        for index in unwritten..<callers.count {
+            callers[index].request = token
+            callers[index].firstWritten = min(callers[index].firstWritten, now)
         }
     }
 
     /// The place of the first caller whose SUBSCRIBE is not written.
-    private var unwritten: Int { (waiters.lastIndex { $0.request != 0 } ?? -1) + 1 }
+    private var unwritten: Int { (callers.lastIndex { $0.request != 0 } ?? -1) + 1 }
 
     /// Takes the callers that wait for the answer to this SUBSCRIBE.
-    func takeWaiters(of request: UInt64) -> [Waiter] {
+    func takeCallers(of request: UInt64) -> [Caller] {
         if pending == request { pending = 0 }
-        guard let start = waiters.firstIndex(where: { $0.request == request }) else { return [] }
-        let taken = waiters[start...].prefix { $0.request == request }
+        guard let start = callers.firstIndex(where: { $0.request == request }) else { return [] }
+        let taken = callers[start...].prefix { $0.request == request }
         let all = Array(taken)
-        waiters.removeSubrange(taken.indices)
+        callers.removeSubrange(taken.indices)
         // An idle client keeps no memory for callers.
-        if waiters.isEmpty { waiters = [] }
+        if callers.isEmpty { callers = [] }
         return all
     }
 
     /// Takes the callers that meet a condition.
-    func takeWaiters(where isTaken: (Waiter) -> Bool) -> [Waiter] {
-        let taken = waiters.filter(isTaken)
-        waiters.removeAll(where: isTaken)
+    func takeCallers(where isTaken: (Caller) -> Bool) -> [Caller] {
+        let taken = callers.filter(isTaken)
+        callers.removeAll(where: isTaken)
         return taken
     }
 
     func connectionClosed() {
         granted = nil
         pending = 0
-        for index in waiters.indices { waiters[index].request = 0 }
+        for index in callers.indices { callers[index].request = 0 }
     }
 }

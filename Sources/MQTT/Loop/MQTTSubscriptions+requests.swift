@@ -159,7 +159,7 @@ extension MQTTSubscriptions {
     private func sendSubscriptions(of router: MQTTRouter, sessionPresent: Bool) {
         let all = !sessionPresent || core.settings.options.resubscribesWithSessionPresent
         let keys = router.orderedEntries.filter {
-            all || $0.value.isShared || !$0.value.waiters.isEmpty || !$0.value.wasGranted
+            all || $0.value.isShared || !$0.value.callers.isEmpty || !$0.value.wasGranted
         }
         .map(\.key)
         let asked = Set(keys)
@@ -184,17 +184,17 @@ extension MQTTSubscriptions {
             let isKnown = entry.wasGranted
             entry.granted = code
             entry.lastGranted = code
-            let waiters = entry.takeWaiters(of: token)
+            let callers = entry.takeCallers(of: token)
             core.news.tell(
-                request.comesFirst && waiters.isEmpty && isKnown
+                request.comesFirst && callers.isEmpty && isKnown
                     ? .resubscribed(filter: key.text, code) : .subscribed(filter: key.text, code))
             // Callers confirm for themselves: theirs may have been cancelled.
-            for route in entry.routes where !waiters.contains(where: { $0.wait.route === route }) {
+            for route in entry.routes where !callers.contains(where: { $0.wait.route === route }) {
                 confirmUnmatched(route)
             }
-            for waiter in waiters {
-                waiter.wait.note(properties, of: token)
-                waiter.wait.answer(waiter.index, .success(code))
+            for caller in callers {
+                caller.wait.note(properties, of: token)
+                caller.wait.answer(caller.index, .success(code))
             }
         }
     }
@@ -225,7 +225,7 @@ extension MQTTSubscriptions {
         for key in request.keys {
             guard let entry = router.entries[key] else { continue }
             // The connection ends, and the next one subscribes what was granted before, and what no caller waits for.
-            let isAwaited = entry.waiters.contains { $0.request == token }
+            let isAwaited = entry.callers.contains { $0.request == token }
             fail(key, error, of: token, othersContinue: request.comesFirst && (entry.wasGranted || !isAwaited))
         }
         // The server may have subscribed them nevertheless.
@@ -247,14 +247,14 @@ extension MQTTSubscriptions {
         guard let router = knownRouter else { return }
         let latest = core.loop.now - core.settings.options.requestTimeout.inNanoseconds
         for (key, entry) in router.entries where entry.pending != 0 {
-            let late = entry.takeWaiters { $0.request != 0 && $0.firstWritten <= latest }
+            let late = entry.takeCallers { $0.request != 0 && $0.firstWritten <= latest }
             let error = MQTTError(
                 .timedOut,
                 "Connections end before the server answers SUBSCRIBE, for longer than requestTimeout; the request may still take effect. \(Self.adviceForSubscribe)"
             )
-            for waiter in late {
-                waiter.wait.answer(waiter.index, .failure(error))
-                withdraw(waiter.wait.route, from: key, error)
+            for caller in late {
+                caller.wait.answer(caller.index, .failure(error))
+                withdraw(caller.wait.route, from: key, error)
             }
         }
     }
@@ -271,15 +271,15 @@ extension MQTTSubscriptions {
     ///   - othersContinue: whether the other routes continue in any case.
     private func fail(_ key: ByteKey, _ error: MQTTError, of request: UInt64, othersContinue: Bool = false) {
         guard let entry = router.entries[key] else { return }
-        let waiters = entry.takeWaiters(of: request)
-        for waiter in waiters {
-            waiter.wait.note(error.properties, of: request)
-            waiter.wait.answer(waiter.index, .failure(error))
+        let callers = entry.takeCallers(of: request)
+        for caller in callers {
+            caller.wait.note(error.properties, of: request)
+            caller.wait.answer(caller.index, .failure(error))
         }
-        if othersContinue || entry.isAtServer || !entry.waiters.isEmpty {
-            for waiter in waiters { withdraw(waiter.wait.route, from: key, error) }
+        if othersContinue || entry.isAtServer || !entry.callers.isEmpty {
+            for caller in callers { withdraw(caller.wait.route, from: key, error) }
         } else {
-            if waiters.isEmpty, let code = error.reasonCode ?? (error.code == .refused ? .unspecifiedError : nil) {
+            if callers.isEmpty, let code = error.reasonCode ?? (error.code == .refused ? .unspecifiedError : nil) {
                 core.news.tell(.subscriptionLost(filter: key.text, code))
             }
             _ = router.removeEntry(key)

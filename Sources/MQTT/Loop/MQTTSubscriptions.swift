@@ -45,7 +45,7 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
             if let granted = entry.granted, !needsSubscribe {
                 wait.answer(index, .success(granted))
             } else {
-                entry.waiters.append(.init(wait: wait, index: index, request: needsSubscribe ? 0 : entry.pending))
+                entry.callers.append(.init(wait: wait, index: index, request: needsSubscribe ? 0 : entry.pending))
             }
         }
         router.identify(route)
@@ -58,8 +58,8 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
         var waits: [MQTTSubscribeWait] = []
         for request in route.requests {
             guard let entry = router.entries[ByteKey(request.filter)] else { continue }
-            waits += entry.waiters.filter { $0.wait.route === route }.map(\.wait)
-            entry.waiters.removeAll { $0.wait.route === route }
+            waits += entry.callers.filter { $0.wait.route === route }.map(\.wait)
+            entry.callers.removeAll { $0.wait.route === route }
         }
         guard !waits.isEmpty else { return }
         remove(route)
@@ -123,7 +123,7 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
     /// The client has stopped connecting: all subscriptions end, and everything that waits for an answer fails.
     func stop(_ failure: MQTTError) {
         for entry in knownRouter?.takeAllEntries() ?? [] {
-            for waiter in entry.waiters { waiter.wait.fail(failure) }
+            for caller in entry.callers { caller.wait.fail(failure) }
             for route in entry.routes { finish(route, .init(stoppedBy: failure)) }
         }
         if let unmatched = knownRouter?.unmatched {
@@ -153,7 +153,7 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
     /// The session store was opened: subscriptions that were made before get the messages that it holds.
     func storeOpened() {
         guard let router = knownRouter else { return }
-        let awaited = Set(router.entries.values.flatMap { $0.waiters.map { ObjectIdentifier($0.wait.route) } })
+        let awaited = Set(router.entries.values.flatMap { $0.callers.map { ObjectIdentifier($0.wait.route) } })
         for (_, entry) in router.entries.sorted(by: { $0.key.text < $1.key.text }) {
             for route in entry.routes {
                 handUnmatched(to: route)
