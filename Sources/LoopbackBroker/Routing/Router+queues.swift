@@ -43,7 +43,7 @@ extension Router {
         guard let (consumer, delivery) = find(connection, request) else { return }
         let requeues = request.headers["requeue"].map { $0.utf8.elementsEqual("true".utf8) }
         guard let transaction = request.transaction else {
-            return settle(consumer, delivery, accepts: accepts, requeues: requeues, at: now, into: &effects)
+            return endDeliveries(consumer, delivery, accepts: accepts, requeues: requeues, at: now, into: &effects)
         }
         let step = Transaction.Step.answer(
             delivery: delivery, consumer: consumer, accepts: accepts, requeues: requeues)
@@ -71,7 +71,7 @@ extension Router {
             case .send(let message, let destination):
                 try send(connection, message, to: destination, at: now, into: &effects)
             case .answer(let delivery, let consumer, let accepts, let requeues):
-                settle(consumer, delivery, accepts: accepts, requeues: requeues, at: now, into: &effects)
+                endDeliveries(consumer, delivery, accepts: accepts, requeues: requeues, at: now, into: &effects)
             }
         }
     }
@@ -291,7 +291,8 @@ extension Router {
         }
     }
 
-    private mutating func settle(
+    /// Carries out an ACK or NACK.
+    private mutating func endDeliveries(
         _ index: Int, _ delivery: UInt64, accepts: Bool, requeues: Bool?, at now: Int64,
         into effects: inout RouterEffects
     ) {

@@ -119,7 +119,7 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
             expiresRelatively.store(profile.expiry == .relative, ordering: .relaxed)
             parts.counters.connected()
             // SUBSCRIBE is written already: messages sent in reaction to `.connected` reach the existing subscriptions.
-            for (route, result) in written { subscriptions.settle(route, result) }
+            for (route, result) in written { subscriptions.subscribeWritten(route, result) }
             supervisor.established(at: loop.now)
             news.tell(.connected(connected))
         case .errorReceived(let error):

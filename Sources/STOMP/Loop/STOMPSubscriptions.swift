@@ -43,11 +43,11 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
     /// Subscribes a route on the connection that is open.
     private func send(_ route: STOMPRoute) {
         let result = core.link.perform(urgent: true) { machine in self.write(route, to: &machine.engine) }
-        settle(route, result)
+        subscribeWritten(route, result)
     }
 
     /// CONNECTED arrived: writes SUBSCRIBE for every route under the same lock, in the order in which the user subscribed,
-    /// so that no caller's SEND comes before them. Returns the results for ``settle(_:_:)``. With the link's lock held.
+    /// so that no caller's SEND comes before them. Returns the results for ``subscribeWritten(_:_:)``. With the link's lock held.
     func writeAll(to engine: inout STOMPEngine) -> [Written] {
         orderedRoutes.map { ($0, write($0, to: &engine)) }
     }
@@ -73,7 +73,7 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
     }
 
     /// Handles the result of writing SUBSCRIBE, after the lock is released.
-    func settle(_ route: STOMPRoute, _ result: Result<Bool, STOMPError>) {
+    func subscribeWritten(_ route: STOMPRoute, _ result: Result<Bool, STOMPError>) {
         switch result {
         case .success(true): subscribed(route)
         case .success(false): break
