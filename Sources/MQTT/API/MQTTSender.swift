@@ -6,7 +6,7 @@ import Transport
 /// Publishes and enqueues messages of a client, and waits for their acknowledgements.
 ///
 /// On the caller's task, any thread: messages are handed to the engine under the link's lock, in the order in which callers
-/// get it. ``MQTTPublishers`` is the side under the lock.
+/// get it. ``MQTTWaitingPublishers`` is the side under the lock.
 struct MQTTSender {
     let core: MQTTClientCore
 
@@ -24,7 +24,7 @@ struct MQTTSender {
                 guard machine.engine.output.count < limit else { return false }
                 _ = try machine.engine.publish(
                     topic: topic, payload: payload, qos: .atMostOnce, retain: retain, properties: properties,
-                    token: MQTTPublishers.unawaitedBit, at: machine.timeForQoS0)
+                    token: MQTTWaitingPublishers.unawaitedBit, at: machine.timeForQoS0)
                 return true
             }
         } catch {
@@ -47,7 +47,7 @@ struct MQTTSender {
         guard core.settings.options.queueOverflow != .reject else { throw MQTTError(refusal) }
         let failure = link.perform { machine in
             machine.publishers.hand(
-                message, token: MQTTPublishers.unawaitedBit, &machine.engine, at: machine.timeForQoS0)
+                message, token: MQTTWaitingPublishers.unawaitedBit, &machine.engine, at: machine.timeForQoS0)
         }
         reportDropped()
         if let failure { throw failure }
@@ -69,7 +69,7 @@ struct MQTTSender {
     ) async throws(MQTTError) -> MQTTPublishResult {
         if core.persistence != nil { try await core.prepareStore() }
         while true {
-            let token = Atomic(Waiters<MQTTPublishers.Answer>.noToken)
+            let token = Atomic(Waiters<MQTTWaitingPublishers.Answer>.noToken)
             let answer = await waiting { waiter in
                 begin(message, waiter, token)
             } onCancel: {
@@ -88,11 +88,11 @@ struct MQTTSender {
     ///
     /// - Parameter token: gets the token of the waiter.
     private func begin(
-        _ message: MQTTOutgoingMessage, _ waiter: consuming Waiter<MQTTPublishers.Answer>,
+        _ message: MQTTOutgoingMessage, _ waiter: consuming Waiter<MQTTWaitingPublishers.Answer>,
         _ token: borrowing Atomic<UInt64>
     ) {
-        var waiter: Waiter<MQTTPublishers.Answer>? = waiter
-        var ended: Resumption<MQTTPublishers.Answer>?
+        var waiter: Waiter<MQTTWaitingPublishers.Answer>? = waiter
+        var ended: Resumption<MQTTWaitingPublishers.Answer>?
         let hasDropped = link.perform(urgent: true) { machine in
             guard let waiter = waiter.take() else { return false }
             ended = machine.publishers.publish(message, waiter, token, &machine.engine, machine.journal)
@@ -108,7 +108,7 @@ struct MQTTSender {
     /// Publishes messages of any QoS, as many each time as there is room for, and waits for the last acknowledgement.
     nonisolated(nonsending) func publish(_ messages: [MQTTOutgoingMessage]) async -> MQTTClient.PublishResults {
         let batch = MQTTSendBatch(messages)
-        var failures: [Int: MQTTPublishers.Answer] = [:]
+        var failures: [Int: MQTTWaitingPublishers.Answer] = [:]
         var failure: MQTTError?
         do throws(MQTTError) {
             let isAcknowledged = messages.contains { $0.qos != .atMostOnce }

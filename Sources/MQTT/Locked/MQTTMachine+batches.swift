@@ -2,7 +2,7 @@ import MQTTCore
 import Messaging
 import Wire
 
-typealias MQTTSendBatch = SendBatch<MQTTOutgoingMessage, MQTTPublishers.Answer>
+typealias MQTTSendBatch = SendBatch<MQTTOutgoingMessage, MQTTWaitingPublishers.Answer>
 
 /// Handing the messages of an array to the engine, for the task that publishes them. Under the link's lock.
 extension MQTTMachine {
@@ -61,7 +61,7 @@ extension MQTTMachine {
                     _ = try engine.publish(
                         topic: all[place].topic, payload: all[place].payload, qos: all[place].qos,
                         retain: all[place].retain, properties: all[place].properties,
-                        token: isQoS0 ? MQTTPublishers.unawaitedBit : batch.token(of: place), at: now)
+                        token: isQoS0 ? MQTTWaitingPublishers.unawaitedBit : batch.token(of: place), at: now)
                     if !isQoS0 { batch.noteSent(place) }
                     next += 1
                     continue

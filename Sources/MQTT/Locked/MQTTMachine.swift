@@ -12,7 +12,7 @@ struct MQTTMachine: ClientMachine, ~Copyable {
     var engine: MQTTEngine
     weak var core: MQTTClientCore?
     /// Callers that wait for an acknowledgement, for room or for the store.
-    var publishers: MQTTPublishers
+    var publishers: MQTTWaitingPublishers
     /// Received messages that are acknowledged later.
     var withheld = MQTTWithheldMessages()
     /// Received messages that their receivers acknowledge.
@@ -35,7 +35,7 @@ struct MQTTMachine: ClientMachine, ~Copyable {
         loop: EventLoop
     ) {
         self.engine = engine
-        publishers = MQTTPublishers(overflow: overflow, loop: loop)
+        publishers = MQTTWaitingPublishers(overflow: overflow, loop: loop)
         unmatched = MQTTUnmatchedMessages(policy)
     }
 
@@ -214,8 +214,8 @@ struct MQTTMachine: ClientMachine, ~Copyable {
         unmatched.removeAll()
         flushRecords()
         return effects.completions.compactMap { completion in
-            guard completion.token & MQTTPublishers.unawaitedBit != 0,
-                case .failure(let error) = MQTTPublishers.answer(to: completion, effects)
+            guard completion.token & MQTTWaitingPublishers.unawaitedBit != 0,
+                case .failure(let error) = MQTTWaitingPublishers.answer(to: completion, effects)
             else { return nil }
             return error
         }

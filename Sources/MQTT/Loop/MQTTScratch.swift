@@ -117,7 +117,7 @@ struct MQTTWork: ~Copyable {
     var touchedRoutes: [MQTTRoute] = []
     /// Those who waited for the messages.
     var receivers = UniqueArray<Waiter<Bool>>()
-    var resumptions = UniqueArray<Resumption<MQTTPublishers.Answer>>()
+    var resumptions = UniqueArray<Resumption<MQTTWaitingPublishers.Answer>>()
     var batchEnds = UniqueArray<Resumption<Bool>>()
     /// Publishers that try again, because the queue has room.
     var roomWaiters = UniqueArray<Waiter<Void>>()

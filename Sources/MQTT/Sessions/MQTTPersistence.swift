@@ -191,7 +191,7 @@ final class MQTTPersistence: Sendable {
             engine.wallClockOffset = core.loop.timeOfDay * 1_000_000 - now
             let session = MQTTSession(
                 restoring: stored.records, at: now, wallClockOffset: engine.wallClockOffset
-            ) { _ in MQTTPublishers.unawaitedBit }
+            ) { _ in MQTTWaitingPublishers.unawaitedBit }
             // Another client may have used the store since this one did.
             machine.engine.configuration = engine
             machine.engine.restore(session)

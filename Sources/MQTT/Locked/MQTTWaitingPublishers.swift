@@ -9,7 +9,7 @@ import Wire
 ///
 /// Nothing is resumed here: waiters are taken out together with their answers, and resumed after the lock is released.
 /// ``MQTTSender`` is the caller's side.
-struct MQTTPublishers: ~Copyable, Sendable {
+struct MQTTWaitingPublishers: ~Copyable, Sendable {
     typealias Answer = Result<MQTTPublishResult, MQTTError>
 
     /// Set in tokens of messages of a batch; single messages have tokens below it.
@@ -318,7 +318,7 @@ struct MQTTStoreWait: Sendable {
 
 /// Publishers whose messages were dropped, or whose client stops, until they are resumed after the lock is released.
 struct MQTTEndedPublishers: ~Copyable, Sendable {
-    var waiters = UniqueArray<Resumption<MQTTPublishers.Answer>>()
+    var waiters = UniqueArray<Resumption<MQTTWaitingPublishers.Answer>>()
     var batches = UniqueArray<Resumption<Bool>>()
     /// Publishers that try again.
     var rooms = UniqueArray<Waiter<Void>>()
