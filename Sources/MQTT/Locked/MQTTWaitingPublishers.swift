@@ -315,20 +315,3 @@ struct MQTTStoreWait: Sendable {
     let ticket: UInt64
     let token: UInt64
 }
-
-/// Publishers whose messages were dropped, or whose client stops, until they are resumed after the lock is released.
-struct MQTTEndedPublishers: ~Copyable, Sendable {
-    var waiters = UniqueArray<Resumption<MQTTWaitingPublishers.Answer>>()
-    var batches = UniqueArray<Resumption<Bool>>()
-    /// Publishers that try again.
-    var rooms = UniqueArray<Waiter<Void>>()
-    /// For messages that no caller waits for.
-    var enqueued: [MQTTError] = []
-
-    /// Resumes the callers; without the lock.
-    mutating func resume() {
-        rooms.resume(returning: ())
-        waiters.drain { $0.resume() }
-        batches.drain { $0.resume() }
-    }
-}
