@@ -108,12 +108,12 @@ final class MQTTFilterEntry {
     /// SUBSCRIBE replaces the options of the subscription: those of the highest QoS remain.
     func add(_ added: MQTTSubscriptionRequest, of route: MQTTRoute) -> Bool {
         let asksMore = added.qos > request.qos
-        let wishes = [request.retainHandling, added.retainHandling]
+        let handlings = [request.retainHandling, added.retainHandling]
         if asksMore {
             request = added
             setProperties(of: route)
         }
-        request.retainHandling = Self.strongest(wishes)
+        request.retainHandling = Self.strongest(handlings)
         return asksMore
     }
 
@@ -146,18 +146,18 @@ final class MQTTFilterEntry {
     func nextRequest(mayBeKept: Bool) -> MQTTSubscriptionRequest {
         let isKept = mayBeKept && wasGranted
         guard isAtServer || isKept else { return request }
-        var wishes = callers[unwritten...].map(\.retainHandling)
-        if isKept, request.retainHandling != .doNotSend { wishes.append(.sendIfNew) }
+        var handlings = callers[unwritten...].map(\.retainHandling)
+        if isKept, request.retainHandling != .doNotSend { handlings.append(.sendIfNew) }
         var next = request
-        next.retainHandling = Self.strongest(wishes)
+        next.retainHandling = Self.strongest(handlings)
         return next
     }
 
-    /// The wish that brings most retained messages.
+    /// The one that brings most retained messages.
     private static func strongest(
-        _ wishes: [MQTTSubscriptionRequest.RetainHandling]
+        _ handlings: [MQTTSubscriptionRequest.RetainHandling]
     ) -> MQTTSubscriptionRequest.RetainHandling {
-        wishes.min { $0.rawValue < $1.rawValue } ?? .doNotSend
+        handlings.min { $0.rawValue < $1.rawValue } ?? .doNotSend
     }
 
     /// The callers that wait for a SUBSCRIBE that is not written get the answer to this one.
