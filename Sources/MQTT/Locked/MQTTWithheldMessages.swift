@@ -2,7 +2,8 @@ import MQTTCore
 
 /// Received messages whose acknowledgement waits for their subscriptions: until those with automatic acknowledgement have
 /// room in their buffers, so that the server sends no more than the receivers can take, and until those with manual
-/// acknowledgement that share the message have ended. Part of ``MQTTMachine``, under the link's lock.
+/// acknowledgement that share the message have ended. Part of ``MQTTMachine``, under the link's lock; on the loop's thread,
+/// which is the only one that may ask a route whether it has room.
 struct MQTTWithheldMessages: Sendable {
     private struct Message: Sendable {
         let delivery: UInt64

@@ -5,8 +5,8 @@ import Wire
 
 /// The subscriptions of a client: where received messages go, and what the server is to send.
 ///
-/// On the loop's thread. `MQTTSubscriptions+requests.swift` writes SUBSCRIBE and UNSUBSCRIBE and handles the responses;
-/// `MQTTSubscriptions+calls.swift` is the callers' side.
+/// This file and `MQTTSubscriptions+requests.swift`, which writes SUBSCRIBE and UNSUBSCRIBE and handles the responses, run
+/// on the loop's thread; `MQTTSubscriptions+calls.swift` runs on the callers' tasks.
 final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
     // Sendable because the `var`s are used on the loop's thread only, and the rest is constant or locked.
 

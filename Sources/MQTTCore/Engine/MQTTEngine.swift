@@ -10,8 +10,8 @@ import Wire
 ///
 /// There are three kinds of methods, and one order of draining:
 ///
-/// 1. *What happened*, named in the past tense, and operations of the caller: ``connectionOpened(at:)``,
-///    ``receive(_:at:into:)``, ``publish(topic:payload:qos:retain:properties:token:at:)``, ``handleTimeout(at:into:)``.
+/// 1. *What happened*, named in the past tense, and operations of the caller: ``connectionOpened(at:deadline:)``,
+///    ``receive(_:at:into:)``, ``publish(topic:payload:qos:retain:properties:token:at:)``, ``handleTimeout(at:progress:into:)``.
 ///    Each takes the time, in nanoseconds of a monotonic clock of the caller. Operations that cannot be carried out throw
 ///    ``MQTTUsageError`` before anything is written; what the *peer* does wrong is never thrown but reported as
 ///    ``MQTTEngineEvent/Kind/connectionFailed(_:)``.

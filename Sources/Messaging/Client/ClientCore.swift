@@ -5,7 +5,7 @@ import Wire
 /// What the cores of all clients have in common: the link drives the engine, the supervisor opens connections, and the
 /// subscriptions receive the messages.
 ///
-/// The properties may be used on any thread; methods are called on the loop's thread unless they are marked otherwise.
+/// The properties and what callers use (marked "any thread") may be used on any thread, everything else on the loop's.
 package protocol ClientCore<Failure, Event, Record>: SupervisedClient where Failure: ClientError {
     associatedtype Event: ClientEvent where Event.Failure == Failure
     associatedtype Route: DeliveryRoute where Route.Failure == Failure
@@ -78,7 +78,8 @@ extension ClientCore {
         link.setCore(self)
     }
 
-    /// The client was released without a disconnect: the server sees the connection end (and publishes an MQTT will).
+    /// The client was released without a disconnect: the server sees the connection end (and publishes an MQTT will). On
+    /// any thread.
     package func released() {
         link.dropConnection()
         news.finish()
@@ -102,7 +103,7 @@ extension ClientCore {
 
     // MARK: Requests of callers
 
-    /// Whether the client tries to be connected. If it does not, the call ends with the reason.
+    /// Whether the client tries to be connected. If it does not, the call ends with the reason. On the loop's thread.
     package func accepts<Answer>(_ call: PendingCall<Result<Answer, Failure>>) -> Bool {
         if supervisor.isActive { return true }
         call.end(.failure(notSupervised))
@@ -127,7 +128,7 @@ extension ClientCore {
 
     package typealias Replies = PendingReplies<Route.Batch.Message, Failure>
 
-    /// The requests of a client that wait for replies.
+    /// The requests of a client that wait for replies; on any thread.
     ///
     /// - Parameter known: kept by the client, since they keep this object alive.
     package func replies(_ known: borrowing Lock<Replies?>) -> Replies {
@@ -180,13 +181,14 @@ extension ClientCore {
         }
     }
 
+    /// Makes the queue of a receiver; on any thread.
     package func makeQueue(_ policy: BufferPolicy) -> DeliveryQueue<Route.Batch, Failure> {
         // A queue that has room again and the count of all unread bytes call the same closure.
         let unread = unread
         return DeliveryQueue(policy: policy, unread: unread, drained: unread.drained)
     }
 
-    /// Gives a route that the loop does not know yet its first queue.
+    /// Gives a route that the loop does not know yet its first queue; on any thread.
     package func firstQueue(of route: Route) -> DeliveryQueue<Route.Batch, Failure> {
         let queue = makeQueue(route.policy)
         route.add(queue)

@@ -3,7 +3,7 @@ package import Transport
 /// What the subscriptions of all clients have in common: how a caller subscribes, and that reading pauses while receivers
 /// are slow.
 ///
-/// On the loop's thread, but for ``register(_:)``, which runs on the caller's task.
+/// On the loop's thread; what a caller's task runs is marked.
 package protocol ClientSubscriptions: AnyObject, Sendable {
     associatedtype Core: ClientCore where Core.Subscriptions == Self
     /// The server's answer to a subscription.
@@ -25,7 +25,8 @@ package protocol ClientSubscriptions: AnyObject, Sendable {
 }
 
 extension ClientSubscriptions {
-    /// Registers a route and waits for the server's answer. The route exists before SUBSCRIBE is written.
+    /// Registers a route and waits for the server's answer; on the caller's task. The route exists before SUBSCRIBE is
+    /// written.
     package nonisolated(nonsending) func register(_ route: Core.Route) async throws(Core.Failure) -> Answer {
         let core = core!
         let call = PendingCall<Result<Answer, Core.Failure>>()

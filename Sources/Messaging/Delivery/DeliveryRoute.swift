@@ -2,7 +2,10 @@ import Synchronization
 import Transport
 import Wire
 
-/// Where the messages of one subscription go. On the loop's thread, but for what is constant.
+/// Where the messages of one subscription go.
+///
+/// `policy` may be read on any thread. `receivers` belongs to the task that makes the route, and to the loop's thread once
+/// the route is registered.
 @usableFromInline
 package protocol DeliveryRoute: AnyObject, Sendable {
     associatedtype Batch: DeliveryBatch where Batch.Message: ReplyMessage

@@ -42,7 +42,8 @@ extension TimedEvent: CustomStringConvertible {
     public var description: String { "\(time) \(event)" }
 }
 
-/// The present state of a client, and the sequences of its states and events.
+/// The present state of a client, and the sequences of its states and events. States change on the loop's thread, so that
+/// listeners get them in their order; everything else may be called on any thread.
 ///
 /// Most clients have no listener: what sends is made for the first one, and until then only the present state is stored.
 ///
@@ -121,6 +122,7 @@ package final class ClientNews<State: Sendable, Event: Sendable>: @unchecked Sen
         states?.send(state)
     }
 
+    /// Reports an event.
     package func tell(_ event: Event) {
         if lock.withLock({ _ in listeners != nil }) { send(event) }
     }

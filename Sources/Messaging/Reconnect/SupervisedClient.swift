@@ -2,7 +2,8 @@ package import Transport
 
 /// What a ``Supervisor`` needs from the client that it keeps connected.
 ///
-/// Everything but `openStream` is called on the loop's thread.
+/// Methods and properties are used on the loop's thread, except `openStream`, which runs in the task of an attempt;
+/// static members are used on any thread.
 package protocol SupervisedClient: AnyObject, Sendable {
     associatedtype Failure: Error & Sendable
 

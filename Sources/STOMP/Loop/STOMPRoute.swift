@@ -3,9 +3,12 @@ import STOMPCore
 import Synchronization
 import Transport
 
-/// One subscription of a user: the request to the broker, and the buffers of its receivers. On the loop's thread.
+/// One subscription of a user: the request to the broker, and the buffers of its receivers.
+///
+/// The constants may be read on any thread. What changes belongs to the task that makes the route, and to the loop's
+/// thread once the route is registered.
 final class STOMPRoute: DeliveryRoute, @unchecked Sendable {
-    // Sendable because the `var`s are used on the loop's thread only, and the rest is constant.
+    // Sendable because the `var`s have one owner at a time, as above, and the rest is constant.
     typealias Call = PendingCall<Result<Void, STOMPError>>
 
     let id: String

@@ -4,7 +4,7 @@ import Transport
 
 /// The subscriptions of a client: where received messages go, and what the broker is to send.
 ///
-/// On the loop's thread. `STOMPSubscriptions+calls.swift` is the callers' side.
+/// This file runs on the loop's thread, `STOMPSubscriptions+calls.swift` on the callers' tasks.
 final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
     // Sendable because the `var`s are used on the loop's thread only, and the rest is constant or locked.
 
@@ -47,7 +47,8 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
     }
 
     /// CONNECTED arrived: writes SUBSCRIBE for every route under the same lock, in the order in which the user subscribed,
-    /// so that no caller's SEND comes before them. Returns the results for ``subscribeWritten(_:_:)``. With the link's lock held.
+    /// so that no caller's SEND comes before them. Returns the results for ``subscribeWritten(_:_:)``. With the link's
+    /// lock held.
     func writeAll(to engine: inout STOMPEngine) -> [Written] {
         orderedRoutes.map { ($0, write($0, to: &engine)) }
     }

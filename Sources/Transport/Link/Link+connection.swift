@@ -33,14 +33,15 @@ extension Link where Machine: ~Copyable {
         layers?.stopValidatingText()
     }
 
-    /// The machine has said its last word and it is written: lets the layers say good-bye, ends our side and lets
-    /// the peer's last bytes run out, so that closing with unread bytes does not reset what we sent.
+    /// The machine's last bytes are written: the layers write their closing messages, then our direction of the stream
+    /// ends. The peer's last bytes are still read, because a close with unread bytes would reset what we sent.
     func closeInOrder(at now: Int64) {
         if let layers, layers.beginClosing(), layers.hasOutput { return settle(at: now) }
         connectionFinished(at: now)
     }
 
-    /// Both sides have said all that they will: nothing is lost by letting go slowly.
+    /// Neither side has more to send: ends our direction of the stream, and closes it once the peer
+    /// has ended too, or after two seconds.
     func connectionFinished(at now: Int64) {
         guard let stream = state.withLock({ $0.stream }) else { return }
         stream.detach()
@@ -56,7 +57,8 @@ extension Link where Machine: ~Copyable {
         detachStream(error, at: now)
     }
 
-    /// Nothing can be written any more. What the peer said last, perhaps why it left, comes before the news.
+    /// Nothing can be written any more. The peer's last bytes, which may say why it ended the connection, are received
+    /// before the end is reported.
     func endBrokenConnection(at now: Int64) {
         guard let error = state.withLock({ $0.broken?.value }) else { return }
         // Bounded, for a peer that never stops sending; what the system had buffered is less.
@@ -66,11 +68,11 @@ extension Link where Machine: ~Copyable {
         connectionEnded(explained(error), at: now)
     }
 
-    /// The machine hears that the stream, which reports nothing any more, is gone.
+    /// Reports to the machine that the stream is gone. The stream reports nothing any more.
     private func detachStream(_ error: TransportError?, at now: Int64) {
         let scratch = self.scratch
         var waiters = state.withLock { state in
-            // What broke it comes before what followed from that, but for the words of a layer that knows why.
+            // The first error counts, unless a layer knows the reason.
             let isExplained = error != nil && error?.code != .connectionLost
             let error = isExplained ? error : state.broken?.value ?? error
             state.stream = nil

@@ -1,7 +1,8 @@
 public import Synchronization
 public import Wire
 
-/// What callers run on their own threads.
+/// How callers reach the machine. `perform` runs on any thread, `performNow` on the loop's; the functions that are given
+/// the state are called with the lock held, and `act` after it is released.
 ///
 /// Inlinable, so that a client's module gets code of its own for its own machine: one `publish` passes here, and
 /// generic code would look types up at run time under the lock.
@@ -64,8 +65,9 @@ extension Link where Machine: ~Copyable {
         machine.value.outputCount >= state.maximumOutboxBytes
     }
 
-    /// Callers wait at the limit; what grows beyond twice of it are answers, the machine's or those of layers, to a
-    /// peer that sends but does not read. The outbox is taken as a whole, so that there is nothing to flap between.
+    /// Whether to stop reading: a receiver is full, or the outbox holds twice its limit. Callers wait at the limit, so
+    /// what grows beyond twice of it are answers, the machine's or those of layers, to a peer that sends but does not
+    /// read. Reading resumes as soon as the outbox was taken, which always takes all of it.
     @inlinable
     package func wantsReadingPaused(_ state: borrowing LinkState) -> Bool {
         let (twice, overflow) = state.maximumOutboxBytes.multipliedReportingOverflow(by: 2)

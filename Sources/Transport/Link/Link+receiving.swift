@@ -1,6 +1,7 @@
 import Synchronization
 import Wire
 
+/// Reading; on the loop's thread.
 extension Link where Machine: ~Copyable {
     /// Tails up to this size go in front of what is read next; longer ones stay where they are and grow, so that a
     /// large packet that trickles in is not copied with each of its drops.

@@ -1,6 +1,7 @@
 import Synchronization
 import Wire
 
+/// Writing: on the thread that has set `state.sending`, the loop's or a caller's. With layers it is always the loop's.
 extension Link where Machine: ~Copyable {
     /// Writes until the outbox is empty, the stream is full, or `rounds` swaps are done. The caller holds `sending`.
     func send(rounds: Int) {
@@ -156,7 +157,7 @@ extension Link where Machine: ~Copyable {
         if plain.capacity > 4096 { plain = [] }
     }
 
-    /// Silence is likely to follow: gives all buffers back that are not in use.
+    /// Silence is likely to follow: gives all buffers back that are not in use. From any thread.
     package func expectSilence() {
         state.withLock { state in
             guard machine.value.outputCount == 0 && !state.sending else { return }

@@ -75,7 +75,8 @@ package final class EventLoop: @unchecked Sendable {
     }
 
     /// The size of the one buffer that all connections of a loop read into. What a read costs beside its bytes (waking
-    /// the sender and the receiver) is some 20 µs, which is felt below this; memory is taken as far as it is used.
+    /// the sender and the receiver) is some 20 µs, which counts in smaller reads. Pages that no read has reached take no
+    /// memory.
     package static let readBufferSize = 512 * 1024
 
     private let makeSelector: @Sendable () throws(TransportError) -> any Selector
@@ -126,7 +127,7 @@ package final class EventLoop: @unchecked Sendable {
     /// Calls `handler.posted(code)` soon. Posts and jobs run in the order in which they were handed in.
     package func post(_ handler: LoopHandler, _ code: Int) { add(.post(handler, code)) }
 
-    /// Runs `job` soon on the loop's thread. For the slow edges; `post` allocates nothing.
+    /// Runs `job` soon on the loop's thread. Allocates, which `post` does not: for what is seldom done.
     package func execute(_ job: @escaping @Sendable () -> Void) { add(.job(job)) }
 
     /// Runs `job` at once if the caller is on the loop's thread, else soon. For a caller that holds no lock and does not
