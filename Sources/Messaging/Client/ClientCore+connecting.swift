@@ -63,11 +63,6 @@ extension ClientCore {
         }
     }
 
-    package var patienceEnd: Int64 { opener.patienceEnd }
-    package func addressFailed() -> Bool { opener.addressFailed() }
-    package func serverAnswered() { opener.serverAnswered() }
-    package func roundEnded() { opener.roundEnded() }
-
     package func verdict(on failure: Failure, wasConnected: Bool) -> ReconnectVerdict {
         if !wasConnected, let server = opener.server { news.tell(.attemptFailed(server, failure)) }
         return verdict(on: failure)

@@ -43,7 +43,6 @@ package protocol ClientCore<Failure, Event, Record>: SupervisedClient where Fail
 
 /// What the cores of all clients hold. Any thread may use it.
 package struct ClientParts<Core: ClientCore>: ~Copyable, Sendable {
-    let opener: StreamOpener
     let supervisor: Supervisor<Core>
     let news = ClientNews<ConnectionState<Core.Failure>, Core.Event>(.disconnected(nil))
     package let counters = ClientCounting()
@@ -57,15 +56,14 @@ package struct ClientParts<Core: ClientCore>: ~Copyable, Sendable {
         opener: StreamOpener, reconnect policy: Shared<ReconnectPolicy>, serverOrder: ServerOrder,
         connectTimeout: Duration, network: NetworkMonitor?, loop: EventLoop
     ) {
-        self.opener = opener
         supervisor = Supervisor(
-            policy: policy, serverCount: opener.serverCount, serverOrder: serverOrder,
-            connectTimeout: connectTimeout.inNanoseconds, network: opener.ifNeeded(network), loop: loop)
+            policy: policy, opener: opener, serverOrder: serverOrder, connectTimeout: connectTimeout.inNanoseconds,
+            network: opener.ifNeeded(network), loop: loop)
     }
 }
 
 extension ClientCore {
-    package var opener: StreamOpener { parts.opener }
+    package var opener: StreamOpener { supervisor.opener }
     package var supervisor: Supervisor<Self> { parts.supervisor }
     package var news: ClientNews<ConnectionState<Failure>, Event> { parts.news }
 

@@ -89,7 +89,8 @@ package final class StreamOpener: Sendable {
         }
     }
 
-    /// When the server that is being asked has been silent for too long; see ``SupervisedClient/patienceEnd``.
+    /// When the server that is being asked has been silent for so long that the client leaves it for another one, or for
+    /// another address; `Int64.max` if it has the whole time of the attempt.
     package var patienceEnd: Int64 { state.withLock { $0.patienceEnd } }
 
     /// Whether the server was left because of its silence although `connectTimeout` had not passed.

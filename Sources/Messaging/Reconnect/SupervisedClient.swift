@@ -17,16 +17,6 @@ package protocol SupervisedClient: AnyObject, Sendable {
     func openStream(_ attempt: ConnectionAttempt) async throws(Failure) -> OpenedStream
     /// Passes the stream to the link, which begins the protocol's handshake.
     func attach(_ opened: OpenedStream)
-    /// When the server that is being asked has been silent for so long that the client leaves it for another one, or for
-    /// another address; `Int64.max` if it has the whole time of the attempt.
-    var patienceEnd: Int64 { get }
-    /// The address of the attempt or connection is of no use for now: it is tried after the others. Returns whether the
-    /// same server has another one that was not tried in this round.
-    func addressFailed() -> Bool
-    /// The server has accepted.
-    func serverAnswered()
-    /// What was tried before may be tried again.
-    func roundEnded()
     /// Whether nothing more can be sent on the connection, the end of which is about to be reported.
     var isEnding: Bool { get }
     /// Closes the connection without a farewell to the server.
@@ -44,10 +34,6 @@ package protocol SupervisedClient: AnyObject, Sendable {
 
 extension SupervisedClient {
     package func prepare(_ attempt: ConnectionAttempt) {}
-    package var patienceEnd: Int64 { .max }
-    package func addressFailed() -> Bool { false }
-    package func serverAnswered() {}
-    package func roundEnded() {}
 }
 
 /// What a connection that ends says about the next one.

@@ -21,6 +21,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     }
 
     let loop: EventLoop
+    let opener: StreamOpener
     weak var client: Client?
     var schedule: ReconnectSchedule
     /// Nanoseconds from the beginning of an attempt until the server has accepted.
@@ -60,13 +61,15 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     ///   - connectTimeout: nanoseconds from the beginning of an attempt until the server has accepted.
     ///   - network: what the servers are reached through; nil if attempts do not depend on it.
     package init(
-        policy: Shared<ReconnectPolicy>, serverCount: Int, serverOrder: ServerOrder, connectTimeout: Int64,
+        policy: Shared<ReconnectPolicy>, opener: StreamOpener, serverOrder: ServerOrder, connectTimeout: Int64,
         network: NetworkMonitor? = nil, loop: EventLoop
     ) {
+        self.opener = opener
         self.network = network
         self.connectTimeout = connectTimeout
         schedule = ReconnectSchedule(policy)
-        servers = serverCount > 1 ? ServerRounds(count: serverCount, order: serverOrder.decided(on: loop)) : nil
+        let count = opener.serverCount
+        servers = count > 1 ? ServerRounds(count: count, order: serverOrder.decided(on: loop)) : nil
         self.loop = loop
     }
 
@@ -149,7 +152,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         schedule.established(at: now)
         endRound()
         isPatient = false
-        client?.serverAnswered()
+        opener.serverAnswered()
         client?.stateChanged(to: .connected)
         callers.connected()
     }
@@ -194,7 +197,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         let server = servers?.current
         servers?.lost(wasStable: !leaves)
         // Before `endRound`, which forgets what was tried.
-        let hasOtherAddress = leaves && client?.addressFailed() == true
+        let hasOtherAddress = leaves && opener.addressFailed()
         endRound()
         wait(after: failure, isFailover: servers?.current != server || hasOtherAddress, at: now)
     }
@@ -202,8 +205,8 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     /// An attempt failed: tries the next address or server of the round, or waits before the next round.
     private func attemptFailed(_ failure: Client.Failure, at now: Int64) {
         var failure = failure
-        if let client, now >= client.patienceEnd { roundWasHurried = true }
-        if client?.addressFailed() == true { return failOver(at: now) }
+        if now >= opener.patienceEnd { roundWasHurried = true }
+        if opener.addressFailed() { return failOver(at: now) }
         if let servers {
             guard let all = servers.failed(failure) else { return failOver(at: now) }
             failure = client?.failure(ofAll: all) ?? failure
@@ -215,7 +218,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
 
     private func endRound() {
         roundWasHurried = false
-        client?.roundEnded()
+        opener.roundEnded()
     }
 
     /// Continues the round after `failoverDelay`. That is part of the attempt, and the state does not change.
@@ -356,7 +359,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         switch result {
         case .success(let opened):
             phase = .settling
-            attemptDeadline = min(attemptDeadline, client.patienceEnd)
+            attemptDeadline = min(attemptDeadline, opener.patienceEnd)
             client.attach(opened)
         case .failure(let failure):
             ended(failure, at: loop.now)

@@ -68,6 +68,14 @@ import Transport
         }
     }
 
+    /// Has servers that no client opens.
+    private static func opener(_ count: Int, _ loop: EventLoop) -> StreamOpener {
+        var options = StreamOptions()
+        options.schemes = [.mqtt]
+        return StreamOpener(
+            urls: (0..<count).map { "mqtt://server\($0)" }, options: Shared(options), loop: loop, override: nil)
+    }
+
     struct Row: Sendable {
         let script: [ReconnectVerdict]
         var servers = 1
@@ -98,8 +106,8 @@ import Transport
         let policy = ReconnectPolicy(
             initialDelay: .zero, maximumDelay: .zero, firstConnectAttempts: row.maximumAttempts)
         let supervisor = Supervisor<Client>(
-            policy: Shared(policy), serverCount: row.servers, serverOrder: .listed, connectTimeout: 60_000_000_000,
-            loop: loop)
+            policy: Shared(policy), opener: Self.opener(row.servers, loop), serverOrder: .listed,
+            connectTimeout: 60_000_000_000, loop: loop)
         supervisor.supervise(client)
         await #expect(throws: Failure.failed(row.attempts.count)) {
             try await supervisor.connect(cancelled: .cancelled)
@@ -115,7 +123,8 @@ import Transport
         let policy = ReconnectPolicy(
             initialDelay: .zero, maximumDelay: .zero, maximumAttempts: 4, firstConnectAttempts: 1)
         let supervisor = Supervisor<Client>(
-            policy: Shared(policy), serverCount: 1, serverOrder: .listed, connectTimeout: 60_000_000_000, loop: loop)
+            policy: Shared(policy), opener: Self.opener(1, loop), serverOrder: .listed,
+            connectTimeout: 60_000_000_000, loop: loop)
         supervisor.supervise(client)
         await #expect(throws: Failure.failed(4)) { try await supervisor.run() }
         #expect(client.waits == 3)
@@ -126,7 +135,7 @@ import Transport
         let loop = try EventLoop.start()
         defer { loop.stop() }
         let supervisor = Supervisor<Client>(
-            policy: Shared(ReconnectPolicy()), serverCount: 1, serverOrder: .listed,
+            policy: Shared(ReconnectPolicy()), opener: Self.opener(1, loop), serverOrder: .listed,
             connectTimeout: 60_000_000_000, loop: loop)
         supervisor.supervise(client)
         client.supervisor.withLock { $0 = supervisor }
@@ -154,7 +163,7 @@ import Transport
         let client = Client([.wait])
         let loop = try EventLoop.start()
         let supervisor = Supervisor<Client>(
-            policy: Shared(ReconnectPolicy()), serverCount: 1, serverOrder: .listed,
+            policy: Shared(ReconnectPolicy()), opener: Self.opener(1, loop), serverOrder: .listed,
             connectTimeout: 60_000_000_000, loop: loop)
         supervisor.supervise(client)
         client.supervisor.withLock { $0 = supervisor }
@@ -257,8 +266,8 @@ import Transport
             let hour = Duration.seconds(3600)
             let policy = ReconnectPolicy(initialDelay: hour, maximumDelay: hour, firstConnectAttempts: nil)
             supervisor = Supervisor<Client>(
-                policy: Shared(policy), serverCount: 1, serverOrder: .listed, connectTimeout: 60_000_000_000,
-                network: network, loop: loop)
+                policy: Shared(policy), opener: opener(1, loop), serverOrder: .listed,
+                connectTimeout: 60_000_000_000, network: network, loop: loop)
             supervisor.supervise(client)
         }
 
@@ -299,8 +308,8 @@ import Transport
             initialDelay: .seconds(1), maximumDelay: .seconds(60), multiplier: 60, jitter: 0, firstConnectAttempts: 4)
         policy.failoverDelay = .zero
         let supervisor = Supervisor<Client>(
-            policy: Shared(policy), serverCount: 2, serverOrder: .listed, connectTimeout: 60_000_000_000,
-            network: network, loop: clock.loop)
+            policy: Shared(policy), opener: Self.opener(2, clock.loop), serverOrder: .listed,
+            connectTimeout: 60_000_000_000, network: network, loop: clock.loop)
         supervisor.supervise(client)
         let connecting = Task { try await supervisor.connect(cancelled: .cancelled) }
         #expect(await eventually { client.attempts.count == 2 })
