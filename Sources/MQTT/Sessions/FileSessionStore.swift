@@ -61,7 +61,7 @@ public final class FileSessionStore: SessionStore {
 
     private struct State: ~Copyable {
         /// What the store was opened on.
-        var disk: any Disk = SystemDisk()
+        var disk: any Disk = FileSystem()
         var lock: AnyObject?
         /// Where the log is, once the store is open.
         var directory: (any OpenDirectory)?
@@ -107,7 +107,7 @@ public final class FileSessionStore: SessionStore {
 
     public func open() throws -> StoredSession {
         try state.withLock { state in
-            let disk = SystemDisk.current
+            let disk = FileSystem.current
             state.disk = disk
             try makeDirectory(on: disk)
             guard state.lock == nil, let lock = try disk.lock(directory + "/lock") else {

@@ -31,22 +31,3 @@ package protocol AppendedFile: AnyObject {
     /// Returns when what was written survives a loss of power, as far as the device keeps its word.
     func sync() throws(FileError)
 }
-
-/// The disk of this machine.
-package struct SystemDisk: Disk {
-    package init() {}
-
-    /// The disk that files of the calling thread are on: in a simulation, the simulation's.
-    package static var current: any Disk { TaskHooks.currentWorld?.disk ?? SystemDisk() }
-
-    package func makeDirectory(_ path: String) throws(FileError) -> Bool { try FileSystem.makeDirectory(path) }
-    package func removeDirectory(_ path: String) { FileSystem.removeDirectory(path) }
-    package func openDirectory(_ path: String) throws(FileError) -> any OpenDirectory { try Directory(path) }
-    package func contents(of path: String) throws(FileError) -> [UInt8]? { try FileSystem.contents(of: path) }
-    package func rename(_ from: String, to path: String) throws(FileError) { try FileSystem.rename(from, to: path) }
-    package func remove(_ path: String) throws(FileError) { try FileSystem.remove(path) }
-    package func lock(_ path: String) throws(FileError) -> AnyObject? { try FileLock(path) }
-    package func openFile(_ path: String, truncatedTo size: Int) throws(FileError) -> any AppendedFile {
-        try AppendFile(path, truncatedTo: size)
-    }
-}

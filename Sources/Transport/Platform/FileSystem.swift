@@ -11,22 +11,24 @@ package struct FileError: Error, CustomStringConvertible {
     package var description: String { unsafe "\(call) \(path): \(String(cString: strerror(errno)))" }
 }
 
-/// The blocking calls on files that a log needs.
-package enum FileSystem {
-    /// Makes a directory unless it exists; its parent has to exist. Returns whether it was made.
-    package static func makeDirectory(_ path: String) throws(FileError) -> Bool {
+/// The disk of this machine.
+package struct FileSystem: Disk {
+    package init() {}
+
+    /// The disk that files of the calling thread are on: in a simulation, the simulation's.
+    package static var current: any Disk { TaskHooks.currentWorld?.disk ?? FileSystem() }
+
+    package func makeDirectory(_ path: String) throws(FileError) -> Bool {
         if unsafe mkdir(path, 0o700) == 0 { return true }
         if errno != EEXIST { throw FileError(call: "mkdir", path: path, errno: errno) }
         return false
     }
 
-    /// Removes an empty directory, if it can be removed.
-    package static func removeDirectory(_ path: String) {
+    package func removeDirectory(_ path: String) {
         _ = unsafe rmdir(path)
     }
 
-    /// The whole content, or nil if the file does not exist.
-    package static func contents(of path: String) throws(FileError) -> [UInt8]? {
+    package func contents(of path: String) throws(FileError) -> [UInt8]? {
         let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else {
             if errno == ENOENT { return nil }
@@ -47,12 +49,19 @@ package enum FileSystem {
         }
     }
 
-    package static func rename(_ from: String, to path: String) throws(FileError) {
+    package func rename(_ from: String, to path: String) throws(FileError) {
         if LibC.rename(from, path) != 0 { throw FileError(call: "rename", path: from, errno: errno) }
     }
 
-    package static func remove(_ path: String) throws(FileError) {
+    package func remove(_ path: String) throws(FileError) {
         if unsafe unlink(path) != 0 && errno != ENOENT { throw FileError(call: "unlink", path: path, errno: errno) }
+    }
+
+    package func openDirectory(_ path: String) throws(FileError) -> any OpenDirectory { try Directory(path) }
+    package func lock(_ path: String) throws(FileError) -> AnyObject? { try FileLock(path) }
+
+    package func openFile(_ path: String, truncatedTo size: Int) throws(FileError) -> any AppendedFile {
+        try AppendFile(path, truncatedTo: size)
     }
 }
 

@@ -192,7 +192,7 @@
 
         @Test func `every status of Apple's verification has an error that says what to do`() async throws {
             let authority = Certificates().authorityDER
-            let der = try #require(try FileSystem.contents(of: authority))
+            let der = try #require(try FileSystem().contents(of: authority))
             let chain = SecTrust(chain: [SecCertificate(der: der)])
             let table: [(OSStatus, TransportError.Code, String)] = [
                 (errSecCertificateExpired, .certificateExpired, "needs a new one"),

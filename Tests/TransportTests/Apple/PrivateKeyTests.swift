@@ -79,7 +79,7 @@
         @Test(arguments: kinds, ["plain", "traditional", "aes-256"])
         func `a damaged key throws and never traps`(kind: String, form: String) throws {
             var random = SeededGenerator(seed: 24)
-            let pem = try #require(try FileSystem.contents(of: Certificates().keyFile("\(kind)-\(form).key")))
+            let pem = try #require(try FileSystem().contents(of: Certificates().keyFile("\(kind)-\(form).key")))
             for _ in 0..<200 {
                 var bytes = pem
                 for _ in 0..<Int.random(in: 1...4, using: &random) {

@@ -27,8 +27,8 @@ func connectTLS(
 extension Certificates {
     /// The authority in each form that the options take.
     func authoritySources() throws -> [PEMSource] {
-        let der = try #require(try FileSystem.contents(of: authorityDER))
-        let pem = try #require(try FileSystem.contents(of: authority.certificate))
+        let der = try #require(try FileSystem().contents(of: authorityDER))
+        let pem = try #require(try FileSystem().contents(of: authority.certificate))
         return [
             .file(authority.certificate), .file(authorityDER), .bytes(der), .bytes(pem),
             .text(String(decoding: pem, as: UTF8.self)),
