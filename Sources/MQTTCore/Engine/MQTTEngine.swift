@@ -55,7 +55,12 @@ public struct MQTTEngine: ~Copyable, Sendable {
 
     /// The configuration, except for the two fields below. Engines with equal options share it; read single options
     /// here, since ``configuration`` makes a copy.
-    package private(set) var options: MQTTEngineOptions
+    package private(set) var options: MQTTEngineOptions {
+        didSet {
+            updateMessagesMayLeave()
+            changePace()
+        }
+    }
 
     /// The client identifier of ``configuration``: differs for each client.
     package internal(set) var clientID: String

@@ -12,9 +12,10 @@ struct PublishPace: Sendable {
         /// When it is empty.
         private var emptied = Int64.min
 
-        init(unitsPerSecond: Int64, tolerated: Int64) {
+        init(unitsPerSecond: Int64, tolerated: Int64, after earlier: Bucket?) {
             self.unitsPerSecond = max(1, unitsPerSecond)
             toleratedNanoseconds = tolerated * (1_000_000_000 / self.unitsPerSecond)
+            if let earlier { emptied = earlier.emptied }
         }
 
         mutating func add(_ units: Int, at now: Int64) {
@@ -29,17 +30,18 @@ struct PublishPace: Sendable {
     private var messages: Bucket?
     private var bytes: Bucket?
 
-    init(maximumMessages: Int?, maximumBytes: Int?) {
+    /// - Parameter earlier: the pace with other limits that has been kept so far.
+    init(maximumMessages: Int?, maximumBytes: Int?, after earlier: PublishPace? = nil) {
         messages = maximumMessages.map {
-            // The burst and what drains within a second are the limit together.
+            // The messages of a burst after its first one, and what drains within a second, are the limit together.
             let limit = Int64(min(max(1, $0), 1_000_000_000))
-            let burst = max(1, limit / 10)
-            return Bucket(unitsPerSecond: limit - burst, tolerated: burst - 1)
+            let tolerated = max(1, limit / 10) - 1
+            return Bucket(unitsPerSecond: limit - tolerated, tolerated: tolerated, after: earlier?.messages)
         }
         bytes = maximumBytes.map {
             // A quarter is left for the message that follows the burst.
             let limit = Int64(max(1, min($0, 1 << 30)))
-            return Bucket(unitsPerSecond: limit / 8 * 5, tolerated: limit / 8)
+            return Bucket(unitsPerSecond: limit / 8 * 5, tolerated: limit / 8, after: earlier?.bytes)
         }
     }
 
@@ -59,14 +61,24 @@ extension MQTTEngine {
         options.value.maximumPublishesPerSecond != nil || options.value.maximumPublishedBytesPerSecond != nil
     }
 
+    /// The limits may have changed: they count for what waits, and for what has left so far.
+    mutating func changePace() {
+        guard let known = pace.value else { return }
+        pace.value = isPaced ? makePace(after: known) : nil
+        // At once: times are not negative.
+        if paceDeadline != .max { paceDeadline = 0 }
+    }
+
+    private func makePace(after earlier: PublishPace? = nil) -> PublishPace {
+        PublishPace(
+            maximumMessages: options.value.maximumPublishesPerSecond,
+            maximumBytes: options.value.maximumPublishedBytesPerSecond, after: earlier)
+    }
+
     /// A message was written. Without a limit nothing is counted.
     mutating func addToPace(_ byteCount: Int, at now: Int64) {
         guard isPaced else { return }
-        var pace =
-            self.pace.value
-            ?? PublishPace(
-                maximumMessages: options.value.maximumPublishesPerSecond,
-                maximumBytes: options.value.maximumPublishedBytesPerSecond)
+        var pace = self.pace.value ?? makePace()
         pace.add(byteCount: byteCount, at: now)
         self.pace.value = pace
     }
