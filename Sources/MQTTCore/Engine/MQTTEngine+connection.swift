@@ -159,7 +159,9 @@ extension MQTTEngine {
                 MQTTConnectionInfo(
                     version: version, sessionPresent: connack.sessionPresent, clientID: clientID,
                     keepAlive: seconds, sessionExpiry: sessionExpiry, limits: limits, properties: properties)))
-        if goesOn { resumeSession(at: now) } else { sessionWasLost(wasHeld: !opening.beginsSession, into: &effects) }
+        // What an earlier connection had sent without a session that outlives it may have arrived as well.
+        let wasHeld = !opening.beginsSession || session.window.hasSent
+        if goesOn { resumeSession(at: now) } else { sessionWasLost(wasHeld: wasHeld, into: &effects) }
         pump(at: now, into: &effects)
     }
 

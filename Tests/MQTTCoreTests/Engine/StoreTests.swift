@@ -34,6 +34,23 @@ struct StoreTests {
         #expect(log.dropFirst(2) == [.released(sequence: 1), .finished(sequence: 1)])
     }
 
+    @Test func `what was sent in a clean session is reported when a later CONNECT asks for a session`() throws {
+        let pair = EnginePair(version: .v3_1_1, client: { $0.persists = true })
+        pair.server.acknowledges = false
+        try pair.connect()
+        try pair.publish("x", qos: .exactlyOnce, token: 1)
+        persist(pair.client, pair)
+        pair.settle()
+        #expect(pair.server.texts == ["x"])
+        pair.cut()
+        pair.client.engine.configuration.cleanStart = false
+        try pair.connect()
+        let lost = pair.client.events.compactMap { event -> [UInt64]? in
+            if case .sessionLost(1, let duplicates) = event { duplicates } else { nil }
+        }
+        #expect(lost == [[1]])
+    }
+
     @Test func `PUBREC and PUBCOMP leave when their records are stored`() throws {
         let pair = EnginePair.persistent(client: { $0.persists = true })
         try pair.connect()
