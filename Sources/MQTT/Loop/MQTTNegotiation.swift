@@ -72,8 +72,9 @@ final class MQTTNegotiation: @unchecked Sendable {
         awaitsAnswer = false
         wasEverAccepted = true
         versionsLeft = []
-        // 3.1 has no Session Present.
-        blockedSession.isResumed = info.sessionPresent || info.version == .v3_1 && !settings.options.cleanStart
+        // 3.1 has no Session Present: the server resumes the session if this connection's CONNECT requested it.
+        let wasClean = core.link.perform { $0.engine.cleanStart }
+        blockedSession.isResumed = info.sessionPresent || info.version == .v3_1 && !wasClean
         // The new session has begun: later connections continue it, if the server keeps it at all.
         guard info.version.hasProperties, info.sessionExpiry > 0 else { return }
         core.link.perform { $0.engine.cleanStart = false }

@@ -99,6 +99,34 @@ struct UnsubscribingOfflineTests {
         await bench.stop()
     }
 
+    @Test(arguments: [MQTTVersion.v3_1, .v3_1_1, .v5_0], [true, false])
+    func `only a server that resumes the session is asked to forget, whatever the connectProvider has changed`(
+        version: MQTTVersion, resumes: Bool
+    ) async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected("subscriber") {
+            $0.version = version
+            $0.cleanStart = resumes
+            $0.sessionExpiry = .seconds(1000)
+            $0.connectProvider = { $0.cleanStart = !resumes }
+        }
+        var ended: MQTTSubscription? = try await client.subscribe(to: "ended")
+        await loseConnection(client, bench)
+        try await ended?.unsubscribe()
+        ended = nil
+        var packets = client.inspect().makeAsyncIterator()
+        bench.setNetwork(up: true)
+        #expect(await eventually { client.state.isConnected })
+        await client.disconnect()
+        var forgotten: [String] = []
+        while let record = await packets.next() {
+            if case .unsubscribe(let unsubscribe) = record.packet { forgotten += unsubscribe.filters }
+            if case .disconnect = record.packet { break }
+        }
+        #expect(forgotten == (resumes ? ["ended"] : []))
+        await bench.stop()
+    }
+
     @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])
     func `a subscription that is unsubscribed after disconnect() is forgotten by the server once there is a connection`(
         version: MQTTVersion
