@@ -62,9 +62,9 @@ struct MQTTMachine: ClientMachine, ~Copyable {
         }
     }
 
-    /// The time that a QoS 0 message is published at. While connected it only feeds keep alive, which the write updates
-    /// anyway, so the time of the last write saves reading the clock.
-    var timeForQoS0: Int64 { engine.messagesMayLeave ? engine.keepAlive.lastSent : publishers.loop.now }
+    /// The time that a QoS 0 message is published at. For one that leaves at once it only feeds keep alive, which the write
+    /// updates anyway, so the time of the last write saves reading the clock. In the queue a message has a time to live.
+    var timeForQoS0: Int64 { engine.sendsQoS0AtOnce ? engine.keepAlive.lastSent : publishers.loop.now }
     var isLatencyBound: Bool { mutating get { engine.inFlightCount <= 1 } }
     var wantsReadingPaused: Bool { reading.isPaused }
     var abandonsOutput: Bool { mutating get { serverIsSilent || engine.phase == .connecting } }

@@ -28,6 +28,9 @@ extension MQTTEngine {
             : try publishCarefully(head, payload, properties, token, now)
     }
 
+    /// Whether a message of QoS 0 leaves at once; otherwise it waits in the queue.
+    package var sendsQoS0AtOnce: Bool { messagesMayLeave && session.window.queuedAtMostOnceCount == 0 }
+
     /// Writes a message, or puts it into the queue if it has to wait for the window or the store.
     @inline(__always)
     mutating func publishNow(

@@ -101,6 +101,44 @@ struct EnqueueTests {
         await broker.stop()
     }
 
+    @Test func `a message of QoS 0 that waits behind others is as old as its publish`() async throws {
+        let clock = try ManualClock()
+        let broker = try await LoopbackBroker.start(clock: clock)
+        let receiver = MQTTClient(try broker.mqttURL, clientID: "receiver", clock: clock)
+        try await receiver.connect()
+        var messages = try await receiver.subscribe(to: "#").makeAsyncIterator()
+        broker.changeFaults { $0.withholdsAcknowledgements = true }
+        var configuration = MQTTConfiguration(clientID: "sensor")
+        (configuration.keepAlive, configuration.acknowledgementTimeout) = (.zero, nil)
+        (configuration.maximumInFlight, configuration.queuesQoS0WhileOffline) = (1, true)
+        (configuration.cleanStart, configuration.sessionExpiry) = (false, .seconds(1000))
+        let client = MQTTClient(try broker.mqttURL, configuration: configuration, clock: clock)
+        try await client.connect()
+        await client.suspend()
+        // The window has room for the first; the others wait behind it when there is a connection.
+        for text in ["first", "second"] { try await client.enqueue(MQTTOutgoingMessage(text, to: "a")) }
+        try await client.publish(MQTTOutgoingMessage("third", to: "a", qos: .atMostOnce))
+        client.resume()
+        #expect(try await messages.next()?.text == "first")
+        await clock.advance(by: .seconds(60))
+        var young = MQTTOutgoingMessage("fourth", to: "a", qos: .atMostOnce)
+        young.timeToLive = .seconds(30)
+        try await client.publish(young)
+        #expect(client.backlog.queuedMessages == 3)
+        broker.changeFaults { $0.withholdsAcknowledgements = false }
+        await client.suspend()
+        client.resume()
+        var texts: [String?] = []
+        repeat {
+            texts.append(try await messages.next()?.text)
+            if texts.last == "third" { try await client.publish("last", to: "a", qos: .atLeastOnce) }
+        } while texts.last != "last"
+        #expect(texts == ["first", "second", "third", "fourth", "last"])
+        await client.disconnect()
+        await receiver.disconnect()
+        await broker.stop()
+    }
+
     @Test func `a publisher that gives way to newer messages hears of it`() async throws {
         let bench = try await Bench()
         let client = bench.client {
