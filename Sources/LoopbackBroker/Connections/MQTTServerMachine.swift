@@ -16,6 +16,8 @@ struct MQTTServerMachine: LinkMachine, ~Copyable {
     var wantsClose = false
     /// Empty before CONNECT is accepted.
     private(set) var clientID = ""
+    /// Session Present of CONNACK.
+    private var continuesSession = false
     /// What the client has published in this second.
     var published = PublishedInSecond()
     private var isFrozen = false
@@ -181,6 +183,7 @@ struct MQTTServerMachine: LinkMachine, ~Copyable {
         _ opened: OpenedSession, of clientID: String, properties: MQTTProperties, at now: Int64
     ) {
         self.clientID = clientID
+        continuesSession = opened.isPresent
         session = opened.session
         queue = opened.queue
         do {
@@ -249,11 +252,7 @@ extension MQTTServerMachine {
         if case .connect(let connect) = decoded { client = connect.clientID }
         let fault = hub.packets.fault(.received, .mqtt(header.type), of: client)
         if fault == .drop || fault == .cut {
-            var topic: String?
-            if case .publish(let publish) = decoded, publish.topic.isEmpty, let alias = publish.properties.topicAlias {
-                topic = engine.topic(ofInboundAlias: alias)
-            }
-            var arrival = Self.arrival(of: decoded, from: client, topic: topic)
+            var arrival = self.arrival(of: decoded, from: client, topic: aliasedTopic(of: decoded))
             arrival.wasDropped = true
             scratch.arrivals.append(arrival)
         }
@@ -267,10 +266,10 @@ extension MQTTServerMachine {
         }
         let before = scratch.work.effects.messages.count
         let count = receiveBytes(packet, at: now, into: scratch)
-        // The engine has resolved the topic alias.
+        // The engine has resolved the topic alias, but does not report a repetition.
         let message = scratch.work.effects.messages.dropFirst(before).last
-        let topic = message.map { scratch.work.effects.topic(of: $0, in: packet) }
-        var arrivals = [Self.arrival(of: decoded, from: client, topic: topic)]
+        let topic = message.map { scratch.work.effects.topic(of: $0, in: packet) } ?? aliasedTopic(of: decoded)
+        var arrivals = [arrival(of: decoded, from: client, topic: topic)]
         if fault == .duplicate, !wantsClose {
             arrivals += arrivals
             _ = receiveBytes(packet, at: now, into: scratch)
@@ -279,10 +278,18 @@ extension MQTTServerMachine {
         return count
     }
 
-    private static func arrival(of packet: MQTTPacket, from client: String, topic known: String?) -> LoopbackArrival {
+    /// The topic of a PUBLISH that has only an alias of it.
+    private func aliasedTopic(of packet: MQTTPacket) -> String? {
+        guard case .publish(let publish) = packet, publish.topic.isEmpty, let alias = publish.properties.topicAlias
+        else { return nil }
+        return engine.topic(ofInboundAlias: alias)
+    }
+
+    private func arrival(of packet: MQTTPacket, from client: String, topic known: String?) -> LoopbackArrival {
         var topic = known
         var payload: [UInt8] = []
         var isDuplicate = false
+        var id: UInt16 = 0
         switch packet {
         case .publish(let publish):
             isDuplicate = publish.isDuplicate
@@ -290,10 +297,12 @@ extension MQTTServerMachine {
             payload = publish.payload
         case .subscribe(let subscribe): topic = subscribe.subscriptions.first?.filter
         case .unsubscribe(let unsubscribe): topic = unsubscribe.filters.first
+        case .pubrec(let answer): id = answer.packetID
         default: break
         }
         return LoopbackArrival(
-            client: client, packet: .mqtt(packet.type), topic: topic, payload: payload, isDuplicate: isDuplicate)
+            client: client, packet: .mqtt(packet.type), topic: topic, payload: payload, isDuplicate: isDuplicate,
+            packetID: id, continuesSession: continuesSession)
     }
 
     /// What is in the output is about to be written.

@@ -53,6 +53,10 @@ public struct LoopbackArrival: Sendable, Hashable {
     public internal(set) var wasDropped = false
     /// DUP of PUBLISH.
     var isDuplicate = false
+    /// The packet identifier of PUBREC; 0 for others.
+    var packetID: UInt16 = 0
+    /// Whether the connection of MQTT continues a session, as its CONNACK reported.
+    var continuesSession = false
 
     /// The payload as text; bytes that are not UTF-8 are replaced.
     public var text: String { String(decoding: payload, as: UTF8.self) }

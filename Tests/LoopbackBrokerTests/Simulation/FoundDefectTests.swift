@@ -81,4 +81,32 @@ import Testing
         }
         #expect(code == .storeFailed)
     }
+
+    @Test func `A message that comes again is reported with its topic, also if an alias stands for it`() async throws {
+        let topics = try await Simulation.run(seed: 1, options: Self.quiet) { world in
+            let broker = try await world.startBroker()
+            var configuration = Self.session
+            configuration.version = .v5_0
+            configuration.sessionExpiry = .seconds(60)
+            let client = try MQTTClient(
+                broker.mqttURL, clientID: "meter", configuration: configuration, clock: world.clock)
+            try await client.connect()
+            let arrivals = broker.arrivals()
+            for number in 1...2 { broker.inject(.drop, .sent, .mqtt(.pubrec), number: number) }
+            let publishing = Task {
+                try await client.publish(
+                    (0..<2).map { MQTTOutgoingMessage([$0], to: "t", qos: .exactlyOnce) }
+                ).check()
+            }
+            try await world.clock.sleep(for: .seconds(1))
+            await broker.dropAllConnections()
+            try await publishing.value
+            await client.disconnect()
+            await broker.stop()
+            var topics: [String?] = []
+            for await arrival in arrivals where arrival.packet == .mqtt(.publish) { topics.append(arrival.topic) }
+            return topics
+        }
+        #expect(topics == ["t", "t", "t", "t"])
+    }
 }
