@@ -53,6 +53,12 @@ package final class SimulatedLink: @unchecked Sendable {
     /// Nanoseconds for which the client has kept the connection although nothing could arrive.
     var deathTime: Int64 { diedAt.map { world.now - $0 } ?? 0 }
 
+    /// The same, counted from when nothing moved to the server any more either: a client that sees its bytes move may wait
+    /// for an answer to them. They count for a minute.
+    var stillTime: Int64 {
+        diedAt.map { world.now - max($0, min(up.lastArrival, $0.advanced(byNanoseconds: 60_000_000_000))) } ?? 0
+    }
+
     /// Cuts the connection now. What is on its way is lost from some byte on.
     package func cut() {
         world.record(.note("#\(number) cut"))
@@ -63,7 +69,7 @@ package final class SimulatedLink: @unchecked Sendable {
 
     private func clientCloses() {
         guard diedAt != nil else { return }
-        world.clientLeft(after: deathTime)
+        world.clientLeft(after: deathTime, still: stillTime)
         diedAt = nil
     }
 
@@ -89,6 +95,8 @@ final class SimulatedPipe: @unchecked Sendable {
     private var arrived: [UInt8] = []
     private var head = 0
     private(set) var written = 0
+    /// When bytes last arrived at the other end.
+    private(set) var lastArrival: Int64 = 0
     private var writerIsClosed = false
     private var readerIsClosed = false
     private var isCut = false
@@ -202,6 +210,7 @@ final class SimulatedPipe: @unchecked Sendable {
             transitCount -= bytes.count
             guard !readerIsClosed else { continue }
             arrived += bytes
+            lastArrival = now
             world.record(.arrived(link: link, isUp: isUp, count: bytes.count))
         }
         notifyBoth()

@@ -39,6 +39,7 @@ package final class SimulatedWorld: Sendable {
         var portCount = 0
         /// Nanoseconds.
         var longestDeath: Int64 = 0
+        var longestStillness: Int64 = 0
         var interfaceCount = 0
         /// By how many milliseconds the time of day was set forward.
         var clockChange: Int64 = 0
@@ -283,12 +284,23 @@ package final class SimulatedWorld: Sendable {
 
     var now: Int64 { state.withLock { $0.now } }
 
-    func clientLeft(after time: Int64) { state.withLock { $0.longestDeath = max($0.longestDeath, time) } }
+    func clientLeft(after time: Int64, still: Int64) {
+        state.withLock { state in
+            state.longestDeath = max(state.longestDeath, time)
+            state.longestStillness = max(state.longestStillness, still)
+        }
+    }
 
     /// The longest time for which a client has kept a connection on which nothing could arrive.
     package var longestDeath: Duration {
         let open = links.map(\.deathTime).max() ?? 0
         return .nanoseconds(max(open, state.withLock { $0.longestDeath }))
+    }
+
+    /// The same, counted from when nothing moved in the other direction any more either; that counts for a minute.
+    package var longestStillness: Duration {
+        let open = links.map(\.stillTime).max() ?? 0
+        return .nanoseconds(max(open, state.withLock { $0.longestStillness }))
     }
 
     func forget(_ link: SimulatedLink) { state.withLock { $0.links[link.number] = nil } }
