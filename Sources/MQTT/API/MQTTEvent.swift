@@ -18,7 +18,7 @@ public enum MQTTEvent: ClientEvent {
     case connected(MQTTConnectionInfo)
     /// The server has lost the session while messages were under way, here or in an earlier process with the same store.
     /// Nothing is lost: `republished` messages are sent again, and `possibleDuplicates` of them have QoS 2 and may arrive
-    /// twice. A clean start discards the session too. Not reported if the client has never been connected with the session.
+    /// twice. A clean start discards the session too. Not reported by the first CONNECT of a session.
     /// Without such messages the loss shows in ``connected(_:)``, whose `sessionPresent` is false.
     case sessionLost(republished: Int, possibleDuplicates: Int)
     /// The `credentialsProvider` is called for this server.

@@ -4,7 +4,8 @@ import Synchronization
 
 /// What a receiver may and must have received: QoS 0 at most once and in order, QoS 1 at least once with first deliveries in
 /// order, QoS 2 exactly once, also over the end of a process with a store; what was enqueued arrives or is reported as
-/// undelivered; possible duplicates are reported when a server has lost the session, and only then. And what else a world
+/// undelivered; possible duplicates are reported when a server has lost the session, and only then. What a worker has not
+/// acknowledged comes again, and what it has acknowledged with QoS 2 does not. And what else a world
 /// notices: a cancelled call ends at once, a released subscription receives nothing, subscriptions precede messages
 /// after a reconnect, and unfinished messages precede the queue.
 final class MQTTModel: Sendable {
@@ -15,6 +16,10 @@ final class MQTTModel: Sendable {
         var received: [Int] = []
         /// When each was begun, among all messages.
         var places: [Int: Int] = [:]
+        /// Processed by the worker, which has acknowledged them, with its turn then.
+        var processed: [Int: Int] = [:]
+        /// In which of its turns the worker received each.
+        var turns: [Int: Set<Int>] = [:]
     }
 
     let serverForgets: Bool
@@ -28,6 +33,11 @@ final class MQTTModel: Sendable {
     private let undeliveredCount = Atomic(0)
     private let lossCount = Atomic(0)
     private let duplicateCount = Atomic(0)
+    private let anewCount = Atomic(0)
+    /// The turn of the worker: its process ends, or it disconnects or stops, between two of them.
+    private let turn = Atomic(0)
+    /// The turns that ended because the worker disconnected.
+    private let turnsLeft = Mutex<Set<Int>>([])
     private let stops = Atomic(0)
     private let left = Mutex<Set<String>>([])
     private let damage = Mutex("")
@@ -59,9 +69,40 @@ final class MQTTModel: Sendable {
     func undelivered() { undeliveredCount.add(1, ordering: .relaxed) }
     func damaged(_ text: String) { damage.withLock { $0 = text } }
 
-    func sessionLost(_ possibleDuplicates: Int) {
-        lossCount.add(1, ordering: .relaxed)
+    func sessionLost(_ possibleDuplicates: Int, wasConnected: Bool) {
+        if wasConnected { lossCount.add(1, ordering: .relaxed) }
         duplicateCount.add(possibleDuplicates, ordering: .relaxed)
+    }
+
+    /// A message of QoS 2 was published again under a new identifier.
+    func sentAnew() { anewCount.add(1, ordering: .relaxed) }
+
+    func workBegins() { turn.add(1, ordering: .relaxed) }
+    func workIsLeft() { turnsLeft.withLock { _ = $0.insert(turn.load(ordering: .relaxed)) } }
+
+    /// The worker receives a message.
+    func delivered(_ topic: String, _ text: String) {
+        received(topic, text)
+        guard let number = Self.number(text) else { return }
+        let turn = turn.load(ordering: .relaxed)
+        let left = turnsLeft.withLock { $0 }
+        topics.withLock { topics in
+            let isFirst = topics[topic]?.turns[number, default: []].insert(turn).inserted
+            guard topic.hasSuffix("/2") else { return }
+            if isFirst == false { broke("\(topic) \(number) came twice to one process") }
+            if let done = topics[topic]?.processed[number], left.contains(done) || done == turn {
+                broke("\(topic) \(number) came again after it was acknowledged")
+            }
+        }
+    }
+
+    /// The worker acknowledges a message.
+    func processed(_ topic: String, _ text: String) {
+        guard let number = Self.number(text) else { return }
+        let turn = turn.load(ordering: .relaxed)
+        // While it disconnects, an acknowledgement may come too late.
+        let isLate = turnsLeft.withLock { $0.contains(turn) }
+        topics.withLock { $0[topic]?.processed[number] = isLate ? 0 : turn }
     }
 
     /// Counts messages that were begun.
@@ -126,7 +167,9 @@ final class MQTTModel: Sendable {
         for (name, topic) in topics.withLock({ $0 }).sorted(by: { $0.key < $1.key }) {
             let numbers = topic.received
             let first = numbers.indices.filter { !numbers[..<$0].contains(numbers[$0]) }.map { numbers[$0] }
-            let lost = topic.succeeded.subtracting(numbers)
+            let isWork = !topic.turns.isEmpty
+            let arrived = isWork && !name.hasSuffix("/0") ? Array(topic.processed.keys) : numbers
+            let lost = topic.succeeded.subtracting(arrived)
             let foreign = Set(numbers).subtracting(topic.begun)
             try world.require(foreign.isEmpty, "\(name) received \(foreign), which nobody has published")
             try world.require(first == first.sorted(), "\(name) received \(numbers), out of order")
@@ -134,7 +177,7 @@ final class MQTTModel: Sendable {
             if isUnbroken || !name.hasSuffix("/0") && !serverForgets {
                 try world.require(lost.isEmpty, "\(name) lost \(lost.sorted())")
             }
-            if name.hasSuffix("/2") { duplicates += numbers.count - first.count }
+            if name.hasSuffix("/2"), !isWork { duplicates += numbers.count - first.count }
             if name.hasSuffix("/0") {
                 try world.require(first == numbers, "\(name) received \(numbers): some more than once")
             }
@@ -143,6 +186,9 @@ final class MQTTModel: Sendable {
         try world.require(
             serverForgets || lostCount <= reported,
             "\(lostCount) enqueued messages were lost, but \(reported) reported as undelivered")
+        let anew = anewCount.load(ordering: .relaxed)
+        try world.require(
+            anew <= possible, "\(anew) messages of QoS 2 were published again as new, but \(possible) were reported")
         try world.require(
             duplicates <= possible, "\(duplicates) messages of QoS 2 came twice, but \(possible) were reported")
     }

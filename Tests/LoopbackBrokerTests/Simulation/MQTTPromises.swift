@@ -4,7 +4,8 @@ import Synchronization
 @testable import LoopbackBroker
 
 /// A world of MQTT, with the promises of its clients and a model that checks them (``MQTTModel``): a sender with or without a
-/// session store, whose process may die, a receiver with a session, and a client without a session.
+/// session store, whose process may die, a receiver with a session, or a worker with a store, whose process may die too, and
+/// a client without a session.
 enum MQTTPromises {
     /// What may happen to a world.
     enum Kind {
@@ -14,9 +15,10 @@ enum MQTTPromises {
         case forgetful
         /// Links, names, answers and the disk are slow, but no connection may end: nothing is lost, not even QoS 0.
         case unbroken
+        /// Servers keep their sessions; the receiver acknowledges what it has processed, has a store, and may die.
+        case worker
 
-        /// Half of the worlds are lasting.
-        init(seed: UInt64) { self = [.lasting, .forgetful, .lasting, .unbroken][Int(seed % 4)] }
+        init(seed: UInt64) { self = [.lasting, .forgetful, .worker, .unbroken][Int(seed % 4)] }
     }
 
     /// Runs the worlds of several seeds, each of its kind.
@@ -36,6 +38,15 @@ enum MQTTPromises {
             options.calm = .zero
             return options
         }
+        if kind == .worker {
+            options.faults = .recoverable
+            options.maximumEntries = 20
+            options.acts = [
+                "disconnect the receiver", "the receiver's process ends", "the receiver's process ends",
+                "suspend the receiver", "the sender's process ends",
+            ]
+            return options
+        }
         options.faults = [.recoverable, .takeovers, .smallerLimits, .disk, .clockChanges]
         if kind == .forgetful { options.faults.insert(.losses) }
         options.acts = [
@@ -47,7 +58,6 @@ enum MQTTPromises {
 
     private static let publishers = 3
     private static let messages = 6
-    private static let directory = "/sender"
 
     @Sendable static func body(_ world: Simulation) async throws { try await run(world, .lasting) }
 
@@ -64,7 +74,7 @@ enum MQTTPromises {
         configuration.maximumInFlight = window
         configuration.queuesQoS0WhileOffline = kind == .unbroken || Bool.random(using: &random)
         // So that PINGREQ waits behind bytes of a slow link.
-        if kind == .unbroken { configuration.keepAlive = .seconds(20) }
+        if kind == .unbroken { configuration.keepAlive = .seconds(10) }
         configuration.credentialsProvider = { request in
             if request.attempt % 2 == 0 { try await world.clock.sleep(for: .milliseconds(10)) }
             return nil
@@ -72,23 +82,45 @@ enum MQTTPromises {
         let model = MQTTModel(serverForgets: serverForgets, isUnbroken: kind == .unbroken)
         let store = StoreKind.allCases.randomElement(using: &random) ?? .none
         world.note("the sender's store: \(store)")
-        let sender = SenderProcess(url, configuration, store, directory, world, model)
-        let receiver = MQTTClient(
-            url, clientID: "receiver", configuration: configuration, clock: world.clock)
-        let receiverWatch = ClientWatch("receiver")
-        let watchingReceiver = receiverWatch.watch(receiver, world) { _ in }
+        let connections = Atomic(0)
+        let sender = ClientProcess("sender", url, configuration, store, world) { event in
+            switch event {
+            case .connected: connections.add(1, ordering: .relaxed)
+            case .undelivered(let error):
+                world.note("undelivered: \(error)")
+                model.undelivered()
+            case .sessionLost(_, let possibleDuplicates):
+                // A server may have had the session as soon as a CONNECT has left.
+                model.sessionLost(possibleDuplicates, wasConnected: connections.load(ordering: .relaxed) > 1)
+            case .storeDamaged(let damage): model.damaged("\(damage)")
+            default: break
+            }
+        }
+        let workStore = Int.random(in: 0..<4, using: &random) == 0 ? StoreKind.memory : .file
+        let receiverStore = kind == .worker ? workStore : .none
+        let receiver = ClientProcess("receiver", url, configuration, receiverStore, world) { event in
+            if case .storeDamaged(let damage) = event { model.damaged("\(damage)") }
+        }
+        // The disks of machines that have just started are slow.
+        if Bool.random(using: &random) { world.world.changeNetwork { $0.diskDelay = 0...3_000_000_000 } }
         await receiver.start()
         if kind != .unbroken { await sender.start() }
         let keeping = Task { await keep(sender, receiver, world, model) }
-        let reader = Task { [random = world.makeRandom()] in await read(receiver, random, world, model) }
-        try await subscribed(receiver, world)
+        let reader = Task { [random = world.makeRandom()] in
+            if kind == .worker {
+                await work(receiver, world, model)
+            } else {
+                await read(receiver.client, random, world, model)
+            }
+        }
+        try await subscribed(receiver.client, world)
 
         act(world, broker, sender, receiver, model)
         configuration.cleanStart = true
         configuration.sessionExpiry = .zero
         let forgetful = MQTTClient(
             url, clientID: "forgetful", configuration: configuration, clock: world.clock)
-        let watching = watch(broker, sender, window, model, ordersSender: store == .none)
+        let watching = watch(broker, sender, receiver, window, model, ordersSender: store == .none)
         await forgetful.start()
         // The first messages wait for the store too.
         if kind == .unbroken { await sender.start() }
@@ -115,31 +147,33 @@ enum MQTTPromises {
         keeping.cancel()
         await keeping.value
         sender.finish()
+        receiver.finish()
         try world.require(
             sender.client.backlog.queuedMessages == 0 && sender.client.backlog.messagesInFlight == 0,
             "the sender has a backlog of \(sender.client.backlog) after its last message")
         let held = broker.filters(of: "receiver").subtracting(["t/#"]).subtracting(model.filtersLeft)
-        try world.require(held.isEmpty, "the server was not told that subscriptions to \(held.sorted()) have ended")
+        // A process that ends leaves them.
+        try world.require(
+            held.isEmpty || kind == .worker,
+            "the server was not told that subscriptions to \(held.sorted()) have ended")
         await sender.client.disconnect()
-        await receiver.disconnect()
+        await receiver.client.disconnect()
         await forgetful.disconnect()
         await broker.stop()
         await watching.value
         try model.check(world)
         try await sender.check(world)
-        // What was reported before the end has to arrive.
-        try await world.clock.sleep(for: .seconds(1))
-        watchingReceiver.cancel()
-        await watchingReceiver.value
-        try receiverWatch.check(receiver.counters, world)
+        try await receiver.check(world)
         if kind == .unbroken {
-            for client in [sender.client, receiver] {
+            for client in [sender.client, receiver.client] {
                 let count = client.counters.connections
                 try world.require(count == 1, "a client made \(count) connections, but none was lost")
             }
         }
-        let (counted, taken) = (receiver.counters.messagesReceived, model.receivedCount)
-        try world.require(counted >= taken, "the receiver counted \(counted) of \(taken) messages")
+        if kind != .worker {
+            let (counted, taken) = (receiver.client.counters.messagesReceived, model.receivedCount)
+            try world.require(counted >= taken, "the receiver counted \(counted) of \(taken) messages")
+        }
         // Keep alive, the wait for PINGRESP, and the time that closing takes. The wait begins again while bytes move that
         // PINGREQ follows.
         let longest = world.world.longestStillness
@@ -175,16 +209,17 @@ enum MQTTPromises {
 
     /// Connects clients again that have stopped, because another client took their session over or the store failed.
     private static func keep(
-        _ sender: SenderProcess, _ receiver: MQTTClient, _ world: Simulation, _ model: MQTTModel
+        _ sender: ClientProcess, _ receiver: ClientProcess, _ world: Simulation, _ model: MQTTModel
     ) async {
         while (try? await world.clock.sleep(for: .seconds(3))) != nil {
-            for client in [sender.client, receiver] {
+            for process in [sender, receiver] {
+                let client = process.client
                 if case .disconnected(let reason?) = client.state {
                     world.note("stopped: \(reason)")
-                    if client === receiver { model.receiverStopped() }
+                    if process === receiver { model.receiverStopped() }
                     await client.start()
                     // Its process may have ended meanwhile.
-                    if client !== sender.client && client !== receiver { await client.disconnect() }
+                    if client !== process.client { await client.disconnect() }
                 }
             }
         }
@@ -217,6 +252,72 @@ enum MQTTPromises {
         }
     }
 
+    /// Acknowledges what it has processed, sooner or later and in any order; declares its subscription again when the
+    /// process has ended or the client has stopped.
+    ///
+    /// Acknowledgements of what a client received before it disconnected do nothing: it comes again.
+    private static func work(_ worker: ClientProcess, _ world: Simulation, _ model: MQTTModel) async {
+        var (old, oldLife) = ([MQTTMessage](), 0)
+        while true {
+            let (client, life) = worker.current
+            if oldLife != life { (old, oldLife) = ([], life) }
+            model.workBegins()
+            let turn = Task { [old, random = world.makeRandom()] in
+                await workUntilEnd(worker, client, old, random, world, model)
+            }
+            worker.hold(client) { turn.cancel() }
+            guard let left = await turn.value else { return }
+            old = left
+            try? await world.clock.sleep(for: .seconds(1))
+        }
+    }
+
+    /// Works until the client has no connection any more or its process ends.
+    ///
+    /// - Parameter old: what the process received before the client disconnected.
+    /// - Returns: that and what it received since; nil after the last message.
+    private static func workUntilEnd(
+        _ worker: ClientProcess, _ client: MQTTClient, _ old: [MQTTMessage], _ random: SimulationRandom,
+        _ world: Simulation, _ model: MQTTModel
+    ) async -> [MQTTMessage]? {
+        var (random, received) = (random, old)
+        let jobs = client.subscription(to: "t/#", qos: .exactlyOnce, acknowledgement: .manual)
+        var open: [MQTTMessage] = []
+        func process(_ job: MQTTMessage) {
+            job.acknowledge()
+            model.processed(job.topic, job.text ?? "")
+        }
+        do {
+            for try await job in jobs {
+                // What a process that has ended would still do counts for nothing.
+                guard worker.uses(client) else { break }
+                world.note("job \(job.topic) \(job.text?.prefix(4) ?? "")")
+                model.delivered(job.topic, job.text ?? "")
+                open.append(job)
+                received.append(job)
+                if job.topic == "t/end" {
+                    for job in open { process(job) }
+                    return nil
+                }
+                old.randomElement(using: &random)?.acknowledge()
+                switch Int.random(in: 0..<4, using: &random) {
+                case 0:
+                    let pause = Duration.milliseconds(Int.random(in: 0...5_000, using: &random))
+                    try await world.clock.sleep(for: pause)
+                    guard worker.uses(client) else { continue }
+                    process(open.remove(at: Int.random(in: 0..<open.count, using: &random)))
+                case 1:
+                    for job in open { process(job) }
+                    open = []
+                default: break
+                }
+            }
+        } catch {
+            world.note("the worker stops: \(error)")
+        }
+        return received
+    }
+
     /// Reads until the last message; connects and subscribes again when the client has stopped.
     private static func echo(_ client: MQTTClient, _ world: Simulation) async {
         while true {
@@ -236,8 +337,12 @@ enum MQTTPromises {
     ///
     /// And that no more messages are in flight than allowed, and that DUP is set where a message was sent before and only
     /// there [MQTT-3.3.1-1].
+    ///
+    /// And that CONNECT, PUBLISH and PUBREC leave when the store holds what they depend on, as the article on sessions says,
+    /// and that nothing of an earlier session is sent to a server that has none [MQTT-3.2.2-5].
     private static func watch(
-        _ broker: LoopbackBroker, _ sender: SenderProcess, _ window: UInt16, _ model: MQTTModel, ordersSender: Bool
+        _ broker: LoopbackBroker, _ sender: ClientProcess, _ receiver: ClientProcess, _ window: UInt16,
+        _ model: MQTTModel, ordersSender: Bool
     ) -> Task<Void, Never> {
         let arrivals = broker.arrivals()
         return Task {
@@ -248,6 +353,11 @@ enum MQTTPromises {
             var before = 0
             var arrived: Set<Int> = []
             for await arrival in arrivals {
+                if let process = [sender, receiver].first(where: { $0.name == arrival.client }),
+                    let contents = process.contents, let text = unstored(arrival, contents)
+                {
+                    model.broke("\(text) of the \(process.name) left before it was stored")
+                }
                 if arrival.client == "sender" {
                     // A session that was read from a store counts those that it may have sent.
                     let inFlight = ordersSender ? sender.client.backlog.messagesInFlight : 0
@@ -259,7 +369,11 @@ enum MQTTPromises {
                         if arrival.isDuplicate, topic.hasSuffix("/0") || place > before {
                             model.broke("\(topic) \(arrival.text.prefix(4)) has DUP, but was never sent before")
                         }
+                        if arrival.isDuplicate, !arrival.continuesSession {
+                            model.broke("\(topic) \(arrival.text.prefix(4)) has DUP, but the server has no session")
+                        }
                         let isFirst = arrived.insert(place).inserted
+                        if !isFirst, !arrival.isDuplicate, topic.hasSuffix("/2") { model.sentAnew() }
                         if !isFirst, !arrival.isDuplicate, !model.serverForgets {
                             model.broke("\(topic) \(arrival.text.prefix(4)) came again without DUP")
                         }
@@ -283,6 +397,20 @@ enum MQTTPromises {
         }
     }
 
+    /// What has arrived although the store does not hold what it depends on.
+    private static func unstored(_ arrival: LoopbackArrival, _ contents: StoreContents) -> String? {
+        switch arrival.packet {
+        case .mqtt(.connect): contents.isEstablished ? nil : "CONNECT"
+        case .mqtt(.pubrec): contents.hasReceived(arrival.packetID) ? nil : "PUBREC"
+        case .mqtt(.publish):
+            arrival.topic.flatMap { topic in
+                topic.hasSuffix("/0") || contents.hasHeld(topic, arrival.text)
+                    ? nil : "\(topic) \(arrival.text.prefix(4))"
+            }
+        default: nil
+        }
+    }
+
     /// Nothing is promised for messages before the subscription has been granted: waits until one arrives.
     private static func subscribed(_ receiver: MQTTClient, _ world: Simulation) async throws {
         while true {
@@ -296,15 +424,16 @@ enum MQTTPromises {
     }
 
     private static func act(
-        _ world: Simulation, _ broker: LoopbackBroker, _ sender: SenderProcess, _ receiver: MQTTClient,
+        _ world: Simulation, _ broker: LoopbackBroker, _ sender: ClientProcess, _ receiver: ClientProcess,
         _ model: MQTTModel
     ) {
         world.onAct("tell of a network") { _ in
-            for client in [sender.client, receiver] { client.networkChanged() }
+            for client in [sender.client, receiver.client] { client.networkChanged() }
         }
         // Released and not released subscriptions beside the one that counts, some of them cancelled.
         world.onAct("subscribe for a time") { random in
             var random = random
+            let receiver = receiver.client
             let stops = model.receiverStops
             let call = Task {
                 do {
@@ -326,37 +455,38 @@ enum MQTTPromises {
             if case .disconnected = receiver.state { hasStopped = true }
             model.ended("t/+/0", byStop: hasStopped)
         }
-        for name in ["suspend the sender", "suspend the receiver"] {
-            world.onAct(name) { random in
+        for process in [sender, receiver] {
+            world.onAct("suspend the \(process.name)") { random in
                 var random = random
-                let client = name == "suspend the sender" ? sender.client : receiver
+                let client = process.client
                 await client.suspend()
                 try? await world.clock.sleep(for: .milliseconds(Int.random(in: 0...5000, using: &random)))
-                if client === receiver || sender.uses(client) { client.resume() }
+                if process.uses(client) { client.resume() }
             }
-        }
-        world.onAct("disconnect the sender") { random in
-            var random = random
-            let client = sender.client
-            await client.disconnect()
-            try? await world.clock.sleep(for: .milliseconds(Int.random(in: 0...5000, using: &random)))
-            // Its process may have ended.
-            if sender.uses(client) { await client.start() }
-        }
-        world.onAct("the sender's process ends") { random in
-            var random = random
-            await sender.end(broker, losingPower: Bool.random(using: &random)) {
+            world.onAct("disconnect the \(process.name)") { random in
+                var random = random
+                let client = process.client
+                if process === receiver { model.workIsLeft() }
+                await client.disconnect()
                 try? await world.clock.sleep(for: .milliseconds(Int.random(in: 0...5000, using: &random)))
+                // Its process may have ended.
+                if process.uses(client) { await client.start() }
+            }
+            world.onAct("the \(process.name)'s process ends") { random in
+                var random = random
+                await process.end(broker, losingPower: Bool.random(using: &random)) {
+                    try? await world.clock.sleep(for: .milliseconds(Int.random(in: 0...5000, using: &random)))
+                }
             }
         }
     }
 
     /// One message after the other, each for a topic of its publisher and its quality of service; some calls are cancelled.
     private static func publish(
-        _ publisher: Int, _ random: SimulationRandom, _ world: Simulation, _ sender: SenderProcess, _ model: MQTTModel
+        _ publisher: Int, _ random: SimulationRandom, _ world: Simulation, _ sender: ClientProcess, _ model: MQTTModel
     ) async {
         var random = random
-        for number in stride(from: 0, to: 16 * messages, by: 16) {
+        for number in stride(from: 0, to: 64 * messages, by: 64) {
             let pause = number == 0 && model.isUnbroken ? 0 : Int.random(in: 0...20_000, using: &random)
             // No two publishers begin at the same time: their tasks would have no order.
             try? await world.clock.sleep(for: .milliseconds(pause) + .microseconds(publisher))
@@ -365,7 +495,8 @@ enum MQTTPromises {
             let topic = "t/\(publisher)/\(qos.rawValue)"
             let enqueues = qos != .atMostOnce && Int.random(in: 0..<3, using: &random) == 0
             // Some are larger than a server with smaller limits accepts.
-            let rest = String(repeating: " ", count: Int.random(in: 0..<6, using: &random) == 0 ? 600 : 0)
+            let isLarge = Int.random(in: 0..<(model.isUnbroken ? 3 : 6), using: &random) == 0
+            let rest = String(repeating: " ", count: isLarge ? 600 : 0)
             let text = "\(number)\(rest)"
             // A clock that is set forward while the process does not run lets it expire, which is reported.
             var properties = MQTTProperties()
@@ -374,11 +505,17 @@ enum MQTTPromises {
             }
             let (client, life) = sender.current
             if qos == .atMostOnce {
-                // More of them at once, which nobody waits for: a slow link carries them for a minute.
-                for extra in (number - Int.random(in: 0..<(model.isUnbroken ? 13 : 4), using: &random))..<number {
+                // More of them at once, which nobody waits for: a slow link carries them for some minutes.
+                let most = !model.isUnbroken ? 4 : isLarge ? 60 : 13
+                for extra in (number - Int.random(in: 0..<most, using: &random))..<number {
                     model.began(topic, extra)
                     let message = MQTTOutgoingMessage("\(extra)\(rest)", to: topic, qos: qos)
-                    if (try? client.tryPublish(message)) == true { model.ended(topic, extra) }
+                    if Bool.random(using: &random) {
+                        if (try? client.tryPublish(message)) == true { model.ended(topic, extra) }
+                    } else {
+                        // Waits in the queue for a connection, if it may.
+                        if (try? await client.publish(message)) != nil { model.ended(topic, extra) }
+                    }
                 }
             }
             let call = Task {
@@ -403,122 +540,6 @@ enum MQTTPromises {
                 await model.cancel(call, topic, world)
             }
             await call.value
-        }
-    }
-}
-
-/// Where the sender has its session.
-enum StoreKind: CaseIterable {
-    case none, memory, file
-    /// Written records are not forced to the disk, so that the power must not fail.
-    case unsynced
-}
-
-/// The process of a client that publishes: it may end at any moment, and starts again with what is in its store.
-final class SenderProcess: Sendable {
-    private struct State {
-        var client: MQTTClient
-        var life = 1
-        var isDown = false
-        var isOver = false
-        var watches: [(ClientWatch, MQTTClient, Task<Void, Never>)] = []
-    }
-
-    private let url: String
-    let configuration: MQTTConfiguration
-    private let store: StoreKind
-    private let directory: String
-    private let world: Simulation
-    private let model: MQTTModel
-    private let state: Mutex<State>
-
-    init(
-        _ url: String, _ configuration: MQTTConfiguration, _ store: StoreKind, _ directory: String,
-        _ world: Simulation, _ model: MQTTModel
-    ) {
-        (self.url, self.store, self.directory, self.world, self.model) = (url, store, directory, world, model)
-        var configuration = configuration
-        if store == .memory { configuration.sessionStore = MemorySessionStore() }
-        self.configuration = configuration
-        let client = Self.makeClient(url, configuration, store, directory, world)
-        state = Mutex(State(client: client))
-        watch(client, 1)
-    }
-
-    private static func makeClient(
-        _ url: String, _ configuration: MQTTConfiguration, _ store: StoreKind, _ directory: String, _ world: Simulation
-    ) -> MQTTClient {
-        var configuration = configuration
-        if store == .file || store == .unsynced {
-            var options = FileSessionStore.Options()
-            options.sync = store == .file ? .always : .never
-            // So that the log is rewritten now and then.
-            options.compactionSize = 200
-            configuration.sessionStore = FileSessionStore(directory: directory, options: options)
-        }
-        return MQTTClient(url, clientID: "sender", configuration: configuration, clock: world.clock)
-    }
-
-    private func watch(_ client: MQTTClient, _ life: Int) {
-        let watch = ClientWatch("sender")
-        let task = watch.watch(client, world) { [model, world] event in
-            switch event {
-            case .undelivered(let error):
-                world.note("undelivered: \(error)")
-                model.undelivered()
-            case .sessionLost(_, let possibleDuplicates): model.sessionLost(possibleDuplicates)
-            case .storeDamaged(let damage): model.damaged("\(damage)")
-            default: break
-            }
-        }
-        state.withLock { $0.watches.append((watch, client, task)) }
-    }
-
-    var current: (client: MQTTClient, life: Int) { state.withLock { ($0.client, $0.life) } }
-    var client: MQTTClient { current.client }
-
-    /// Whether a client is that of the process that runs now.
-    func uses(_ client: MQTTClient) -> Bool { state.withLock { !$0.isOver && $0.client === client } }
-
-    /// The world is over.
-    func finish() { state.withLock { $0.isOver = true } }
-
-    func start() async { await client.start() }
-
-    /// Returns when the process runs.
-    func isRunning() async {
-        while state.withLock({ $0.isDown }) { try? await world.clock.sleep(for: .milliseconds(100)) }
-    }
-
-    /// The process ends at this moment, and starts again after `pause`. Without a store on the disk nothing happens.
-    func end(_ broker: LoopbackBroker, losingPower: Bool, pause: () async -> Void) async {
-        guard store == .file || store == .unsynced else { return }
-        // Nobody uses the old client any more.
-        let client = Self.makeClient(url, configuration, store, directory, world)
-        let (old, life) = state.withLock { state -> (MQTTClient?, Int) in
-            guard !state.isDown, !state.isOver else { return (nil, 0) }
-            state.isDown = true
-            state.life += 1
-            defer { state.client = client }
-            return (state.client, state.life)
-        }
-        guard let old else { return }
-        world.endProcess(usingStoreIn: directory, losingPower: losingPower && store == .file)
-        await broker.dropConnection(of: "sender")
-        watch(client, life)
-        await old.disconnect()
-        await pause()
-        await client.start()
-        state.withLock { $0.isDown = false }
-    }
-
-    /// Checks what its clients have reported, all of which have disconnected.
-    func check(_ world: Simulation) async throws {
-        try await world.clock.sleep(for: .seconds(1))
-        for (watch, client, task) in state.withLock({ $0.watches }) {
-            task.cancel()
-            await task.value
-            try watch.check(client.counters, world)
         }
     }
 }

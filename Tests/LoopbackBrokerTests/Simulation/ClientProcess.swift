@@ -1,0 +1,224 @@
+import MQTT
+import Synchronization
+import Transport
+
+@testable import LoopbackBroker
+
+/// Where a client has its session.
+enum StoreKind: CaseIterable {
+    case none, memory, file
+    /// Written records are not forced to the disk, so that the power must not fail.
+    case unsynced
+}
+
+/// The process of a client: it may end at any moment, and starts again with what is in its store.
+final class ClientProcess: Sendable {
+    private struct State {
+        var client: MQTTClient
+        var life = 1
+        var isDown = false
+        var isOver = false
+        /// Ends what the process does.
+        var cancel: (@Sendable () -> Void)?
+        var watches: [(ClientWatch, MQTTClient, Task<Void, Never>)] = []
+    }
+
+    /// The client identifier.
+    let name: String
+    private let url: String
+    let configuration: MQTTConfiguration
+    private let store: StoreKind
+    /// What the store holds; nil without one.
+    let contents: StoreContents?
+    private let world: Simulation
+    private let onEvent: @Sendable (MQTTEvent) -> Void
+    private let state: Mutex<State>
+
+    init(
+        _ name: String, _ url: String, _ configuration: MQTTConfiguration, _ store: StoreKind, _ world: Simulation,
+        onEvent: @escaping @Sendable (MQTTEvent) -> Void
+    ) {
+        (self.name, self.url, self.store, self.world, self.onEvent) = (name, url, store, world, onEvent)
+        contents = store == .none ? nil : StoreContents(world)
+        var configuration = configuration
+        if store == .memory { configuration.sessionStore = contents.map { WatchedStore(MemorySessionStore(), $0) } }
+        self.configuration = configuration
+        let client = Self.makeClient(name, url, configuration, store, contents, world)
+        state = Mutex(State(client: client))
+        watch(client, 1)
+    }
+
+    private var directory: String { Self.directory(of: name) }
+    private static func directory(of name: String) -> String { "/\(name)" }
+
+    private static func makeClient(
+        _ name: String, _ url: String, _ configuration: MQTTConfiguration, _ store: StoreKind,
+        _ contents: StoreContents?, _ world: Simulation
+    ) -> MQTTClient {
+        var configuration = configuration
+        if let contents, store != .memory {
+            var options = FileSessionStore.Options()
+            options.sync = store == .file ? .always : .never
+            // So that the log is rewritten now and then.
+            options.compactionSize = 200
+            let files = FileSessionStore(directory: directory(of: name), options: options)
+            configuration.sessionStore = WatchedStore(files, contents)
+        }
+        return MQTTClient(url, clientID: name, configuration: configuration, clock: world.clock)
+    }
+
+    private func watch(_ client: MQTTClient, _ life: Int) {
+        let watch = ClientWatch(name)
+        let task = watch.watch(client, world, onEvent)
+        state.withLock { $0.watches.append((watch, client, task)) }
+    }
+
+    var current: (client: MQTTClient, life: Int) { state.withLock { ($0.client, $0.life) } }
+    var client: MQTTClient { current.client }
+
+    /// Whether a client is that of the process that runs now.
+    func uses(_ client: MQTTClient) -> Bool { state.withLock { !$0.isOver && $0.client === client } }
+
+    /// What the process of a client does ends with it.
+    func hold(_ client: MQTTClient, _ cancel: @escaping @Sendable () -> Void) {
+        let isOver = state.withLock { state in
+            if state.client === client { state.cancel = cancel }
+            return state.client !== client
+        }
+        if isOver { cancel() }
+    }
+
+    /// The world is over.
+    func finish() { state.withLock { $0.isOver = true } }
+
+    func start() async { await client.start() }
+
+    /// Returns when the process runs.
+    func isRunning() async {
+        while state.withLock({ $0.isDown }) { try? await world.clock.sleep(for: .milliseconds(100)) }
+    }
+
+    /// The process ends at this moment, and starts again after `pause`. Without a store on the disk nothing happens.
+    func end(_ broker: LoopbackBroker, losingPower: Bool, pause: () async -> Void) async {
+        guard store == .file || store == .unsynced else { return }
+        // Nobody uses the old client any more.
+        let client = Self.makeClient(name, url, configuration, store, contents, world)
+        let (old, life, cancel) = state.withLock { state -> (MQTTClient?, Int, (@Sendable () -> Void)?) in
+            guard !state.isDown, !state.isOver else { return (nil, 0, nil) }
+            state.isDown = true
+            state.life += 1
+            defer { (state.client, state.cancel) = (client, nil) }
+            return (state.client, state.life, state.cancel)
+        }
+        guard let old else { return }
+        cancel?()
+        world.endProcess(usingStoreIn: directory, losingPower: losingPower && store == .file)
+        await broker.dropConnection(of: name)
+        watch(client, life)
+        await old.disconnect()
+        await pause()
+        await client.start()
+        state.withLock { $0.isDown = false }
+    }
+
+    /// Checks what its clients have reported, all of which have disconnected.
+    func check(_ world: Simulation) async throws {
+        try await world.clock.sleep(for: .seconds(1))
+        for (watch, client, task) in state.withLock({ $0.watches }) {
+            task.cancel()
+            await task.value
+            try watch.check(client.counters, world)
+        }
+    }
+}
+
+/// What a session store holds, to check that nothing leaves before it is stored.
+final class StoreContents: Sendable {
+    private struct State {
+        var isEstablished = false
+        /// Every message that was ever stored: its topic and text.
+        var messages: Set<String> = []
+        /// Identifiers of received messages of QoS 2, and when others were last released.
+        var received: Set<UInt16> = []
+        var released: [UInt16: Duration] = [:]
+    }
+
+    private let world: Simulation
+    private let start: ManualClock.Instant
+    private let state = Mutex(State())
+
+    init(_ world: Simulation) { (self.world, start) = (world, world.clock.now) }
+
+    private var now: Duration { start.duration(to: world.clock.now) }
+
+    /// A store was opened with these records.
+    func begin(_ records: [MQTTStoreRecord]) {
+        state.withLock { ($0.isEstablished, $0.received) = (false, []) }
+        add(records)
+    }
+
+    func add(_ records: [MQTTStoreRecord]) {
+        let now = now
+        state.withLock { state in
+            for record in records {
+                switch record {
+                case .established: state.isEstablished = true
+                case .message(let message):
+                    state.messages.insert("\(message.topic) \(String(decoding: message.payload, as: UTF8.self))")
+                case .received(let id): state.received.insert(id)
+                case .kept(let message): state.received.insert(message.packetID)
+                case .receivedReleased(let id):
+                    state.received.remove(id)
+                    state.released[id] = now
+                case .receivedForgotten, .discarded:
+                    for id in state.received { state.released[id] = now }
+                    state.received = []
+                default: break
+                }
+            }
+        }
+    }
+
+    /// Whether it holds that the server may have a session.
+    var isEstablished: Bool { state.withLock { $0.isEstablished } }
+
+    func hasHeld(_ topic: String, _ text: String) -> Bool {
+        state.withLock { $0.messages.contains("\(topic) \(text)") }
+    }
+
+    /// Whether it holds, or held until this moment, that a message of QoS 2 has been received.
+    func hasReceived(_ id: UInt16) -> Bool {
+        let now = now
+        return state.withLock { $0.received.contains(id) || $0.released[id] == now }
+    }
+}
+
+/// A session store that notes what it holds.
+private final class WatchedStore: SessionStore {
+    private let base: any SessionStore
+    private let contents: StoreContents
+
+    init(_ base: any SessionStore, _ contents: StoreContents) { (self.base, self.contents) = (base, contents) }
+
+    var limits: SessionStoreLimits { base.limits }
+
+    func open() throws -> StoredSession {
+        let session = try base.open()
+        contents.begin(session.records)
+        return session
+    }
+
+    func setClientID(_ clientID: String) throws { try base.setClientID(clientID) }
+
+    func append(_ records: [MQTTStoreRecord]) throws {
+        try base.append(records)
+        contents.add(records)
+    }
+
+    func removeAll() throws {
+        try base.removeAll()
+        contents.begin([])
+    }
+
+    func close() { base.close() }
+}
