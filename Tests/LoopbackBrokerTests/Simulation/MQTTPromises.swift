@@ -144,6 +144,10 @@ enum MQTTPromises {
         // A subscription that was granted receives again after every fault that ends.
         try await publishEnd(forgetful, "echo", .atLeastOnce, world, reader: serverForgets ? echoing : nil)
         await echoing.value
+        // An answer shows that the server has what the receiver sent before, also if its connection was dead.
+        while (try? await receiver.client.unsubscribe(from: "last")) == nil {
+            try await world.clock.sleep(for: .seconds(1))
+        }
         keeping.cancel()
         await keeping.value
         sender.finish()
