@@ -46,6 +46,11 @@ public enum MQTTEvent: ClientEvent {
     /// Maximum, as Mosquitto 2.0.11 does. They are received all the same, unless
     /// ``MQTTConfiguration/enforcesReceiveMaximum`` is set. Reported once for each connection.
     case receiveMaximumExceeded(UInt16)
+    /// The server may send no more QoS 1 and 2 messages, because a subscription with manual acknowledgement has not
+    /// acknowledged what it received: the oldest message has this topic, and arrived this long ago. A message that was
+    /// forgotten holds up all after it, since acknowledgements leave in order. Reported once until at least half of
+    /// ``MQTTConfiguration/receiveMaximum`` is free again; 5.0 only. See ``ClientBacklog/unacknowledgedMessages``.
+    case receiveMaximumReached(oldestTopic: String, age: Duration)
     /// The client has sent PINGREQ.
     case pingSent
     /// The server answered PINGREQ after this time.
@@ -91,9 +96,8 @@ extension MQTTEvent: CustomStringConvertible {
             "disconnectedByServer(\(properties.text(afterDisconnect: reason)))"
         case .stateChanged, .connecting, .attemptFailed, .connected, .sessionLost, .credentialsRequested,
             .connectionLost, .subscribed, .unsubscribed, .resubscribed, .subscriptionLost, .invalidMessageDropped,
-            .acknowledgementTimedOut, .receiveMaximumExceeded, .pingAnswered, .redirected, .versionChanged,
-            .undelivered,
-            .unsentMessagesDiscarded, .messagesUnclaimed, .unmatchedMessageDropped, .storeDamaged:
+            .acknowledgementTimedOut, .receiveMaximumExceeded, .receiveMaximumReached, .pingAnswered, .redirected,
+            .versionChanged, .undelivered, .unsentMessagesDiscarded, .messagesUnclaimed, .unmatchedMessageDropped, .storeDamaged:
             OneLine.values(of: self)
         }
     }

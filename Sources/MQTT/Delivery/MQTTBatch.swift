@@ -66,15 +66,6 @@ public final class MQTTBatch: DeliveryBatch, @unchecked Sendable {
     /// receiver is in the middle of it.
     var takenCount: Int { taken.load(ordering: .relaxed) }
 
-    /// From the first to the last of the messages of QoS 1 and 2 that the engine delivered; nil without any.
-    var deliveries: ClosedRange<UInt64>? {
-        var range: ClosedRange<UInt64>?
-        for record in records where record.delivery != 0 {
-            range = (range?.lowerBound ?? record.delivery)...record.delivery
-        }
-        return range
-    }
-
     @usableFromInline package func noteTaken(_ count: Int) { taken.store(count, ordering: .relaxed) }
 
     @usableFromInline package var byteCount: Int { storage.memory + aliasTopics.capacity }

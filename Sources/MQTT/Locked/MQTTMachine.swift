@@ -45,7 +45,8 @@ struct MQTTMachine: ClientMachine, ~Copyable {
     var backlog: ClientBacklog {
         ClientBacklog(
             queuedMessages: engine.queuedCount, queuedBytes: engine.queuedBytes,
-            messagesInFlight: engine.inFlightCount, unmatchedMessages: unmatched.count, outboxBytes: outputCount)
+            messagesInFlight: engine.inFlightCount, unmatchedMessages: unmatched.count,
+            unacknowledgedMessages: unanswered.count(engine), outboxBytes: outputCount)
     }
 
     var output: [UInt8] {
@@ -120,7 +121,10 @@ struct MQTTMachine: ClientMachine, ~Copyable {
             // Messages may follow CONNACK in the same read.
             if case .connected(let info) = event.kind { unmatched.connected(info, engine, at: now) }
         }
-        if !scratch.work.effects.messages.isEmpty { route(bytes, into: scratch, at: now) }
+        if !scratch.work.effects.messages.isEmpty {
+            route(bytes, into: scratch, at: now)
+            scratch.work.mayBeFull = engine.isReceiveMaximumReached
+        }
         if journal != nil { reading.update(&engine, at: now) }
         collect(into: scratch, at: now)
         return consumed

@@ -10,6 +10,10 @@ struct MQTTUnansweredMessages: Sendable {
         let batch: MQTTBatch
         /// From the first to the last of its messages; there may be messages of other subscriptions between them.
         let deliveries: ClosedRange<UInt64>
+        /// Its messages, where there are others between them.
+        let scattered: [UInt64]?
+        /// When it arrived; nanoseconds of the monotonic clock.
+        let time: Int64
     }
 
     /// A message that a subscription leaves behind.
@@ -25,15 +29,55 @@ struct MQTTUnansweredMessages: Sendable {
     /// In the order of arrival, from `head` on.
     private var entries: [Entry?] = []
     private var head = 0
+    /// Whether it was reported that they fill Receive Maximum, half of which has not become free since.
+    private var isReported = false
 
     /// A batch is about to be handed to a receiver; on the loop's thread.
-    mutating func add(_ batch: MQTTBatch) {
-        guard let deliveries = batch.deliveries else { return }
-        entries.append(Entry(batch: batch, deliveries: deliveries))
+    mutating func add(_ batch: MQTTBatch, at now: Int64) {
+        var (first, last, count) = (UInt64(0), UInt64(0), UInt64(0))
+        for record in batch.records where record.delivery != 0 {
+            if count == 0 { first = record.delivery }
+            last = record.delivery
+            count += 1
+        }
+        guard count > 0 else { return }
+        // The batch cannot be asked later, on any thread: a full queue may be dropping messages of QoS 0 from it.
+        let isScattered = last - first + 1 != count
+        let scattered = isScattered ? batch.records.map(\.delivery).filter { $0 != 0 } : nil
+        entries.append(Entry(batch: batch, deliveries: first...last, scattered: scattered, time: now))
+    }
+
+    /// The number of messages without an acknowledgement; on any thread. Several subscriptions may have the same ones.
+    func count(_ engine: borrowing MQTTEngine) -> Int {
+        var found: Set<UInt64> = []
+        for case let entry? in entries[head...] {
+            if let scattered = entry.scattered {
+                for delivery in scattered where engine.awaitsAnswer(delivery) { found.insert(delivery) }
+            } else {
+                for delivery in entry.deliveries where engine.awaitsAnswer(delivery) { found.insert(delivery) }
+            }
+        }
+        return found.count
+    }
+
+    /// Receive Maximum is reached: returns the message that everything else waits for, with its age in nanoseconds, if it is
+    /// one of these and that has not been reported yet; on the loop's thread.
+    mutating func reportFull(_ engine: borrowing MQTTEngine, at now: Int64) -> (topic: String, age: Int64)? {
+        guard !isReported, engine.isReceiveMaximumReached else { return nil }
+        for case let entry? in entries[head...] {
+            for (place, record) in entry.batch.records.enumerated() where engine.awaitsAnswer(record.delivery) {
+                // Otherwise a buffer without room holds up the others.
+                guard record.delivery <= engine.firstUnanswered else { return nil }
+                isReported = true
+                return (entry.batch.topic(at: place), now - entry.time)
+            }
+        }
+        return nil
     }
 
     /// Releases the oldest batches if all of their messages are acknowledged.
     mutating func removeAnswered(_ engine: borrowing MQTTEngine) {
+        if isReported, engine.hasHalfOfReceiveMaximum { isReported = false }
         while head < entries.count, let entry = entries[head], !Self.isUnanswered(entry, engine) {
             entries[head] = nil
             head += 1
@@ -57,6 +101,7 @@ struct MQTTUnansweredMessages: Sendable {
 
     /// The connection has closed: what cannot be acknowledged any more is released.
     mutating func connectionClosed(_ engine: borrowing MQTTEngine) {
+        isReported = false
         entries = entries[head...].filter { entry in
             if let entry { Self.isUnanswered(entry, engine) } else { false }
         }

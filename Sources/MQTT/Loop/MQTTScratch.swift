@@ -39,6 +39,7 @@ final class MQTTScratch: LinkScratch {
             if !work.effects.messages.isEmpty {
                 deliver(bytes, core)
                 work.receivers.resume(returning: true)
+                if work.mayBeFull { reportFull(core) }
             }
             for event in work.effects.events where !Self.isConnected(event) { core.handle(event.kind) }
             if work.hasPinged { core.news.tell(.pingSent) }
@@ -54,6 +55,13 @@ final class MQTTScratch: LinkScratch {
             work.core?.subscriptions.knownRouter?.forgetTopics(keepingCapacity: false)
         }
         work.clear()
+    }
+
+    /// Reports if the server can send no more because messages were not acknowledged manually.
+    private func reportFull(_ core: MQTTClientCore) {
+        let now = core.loop.now
+        guard let full = core.link.perform({ $0.unanswered.reportFull($0.engine, at: now) }) else { return }
+        core.news.tell(.receiveMaximumReached(oldestTopic: full.topic, age: .nanoseconds(full.age)))
     }
 
     private static func isConnected(_ event: MQTTEngineEvent) -> Bool {
@@ -93,7 +101,10 @@ final class MQTTScratch: LinkScratch {
             // Each receiver gets its own batch, so that dropping messages from one does not affect the others. The last
             // one gets the original: from then on a full queue may drop messages from it.
             let batch = index == queues.count - 1 ? batch : batch.copy()
-            if route.acknowledgement == .manual { core.link.perform { $0.unanswered.add(batch) } }
+            if route.acknowledgement == .manual {
+                let now = core.loop.now
+                core.link.perform { $0.unanswered.add(batch, at: now) }
+            }
             switch queue.push(batch, for: &work.receivers) {
             case .stored: break
             case .full where route.policy.overflow == .pauseReading: core.subscriptions.pauseReading(for: route)
@@ -127,6 +138,8 @@ struct MQTTWork: ~Copyable {
     var unmatched = MQTTUnmatchedMessages.Report()
     /// QoS 0 messages that were not sent before their connection ended.
     var unsentCount = 0
+    /// The server may send no more messages before some of these are acknowledged.
+    var mayBeFull = false
     /// PINGREQ was written.
     var hasPinged = false
     /// A connection of the loop has had nothing to do.
@@ -146,6 +159,7 @@ struct MQTTWork: ~Copyable {
         core = nil
         unsentCount = 0
         isQuiet = false
+        mayBeFull = false
         hasPinged = false
         openFailure = nil
         closed = nil

@@ -118,6 +118,12 @@ extension MQTTEngine {
     /// How many more there may be.
     var inboundRoom: Int { inboundMaximum - inboundCount }
 
+    /// Whether the server may send no more messages of QoS 1 and 2 before some are acknowledged. Before 5.0 it is not known.
+    package var isReceiveMaximumReached: Bool { inboundCount >= Int(grantedReceiveMaximum) && version.hasProperties }
+
+    /// Whether at most half of them are not acknowledged.
+    package var hasHalfOfReceiveMaximum: Bool { inboundCount <= Int(grantedReceiveMaximum) / 2 }
+
     /// Messages of QoS 1 or 2 have arrived: reports the first time on a connection that they are more than Receive Maximum
     /// allows.
     @inline(__always)

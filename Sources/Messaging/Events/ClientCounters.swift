@@ -30,6 +30,10 @@ public struct ClientBacklog: Sendable, Equatable {
     public var messagesInFlight = 0
     /// Received messages that are retained for later subscriptions, because they match none. Always 0 with STOMP.
     public var unmatchedMessages = 0
+    /// Messages that subscriptions with manual acknowledgement have received and not acknowledged yet, read or not; with
+    /// STOMP in the modes `client` and `client-individual`, and not rejected either. One that grows and does not fall again
+    /// is a message that the program has forgotten: it holds a place of what the server may send ahead.
+    public var unacknowledgedMessages = 0
     /// Bytes in the outbox, which wait for the socket.
     public var outboxBytes = 0
     /// Bytes of received messages that wait in subscriptions.
@@ -37,12 +41,13 @@ public struct ClientBacklog: Sendable, Equatable {
 
     package init(
         queuedMessages: Int = 0, queuedBytes: Int = 0, messagesInFlight: Int, unmatchedMessages: Int = 0,
-        outboxBytes: Int, unreadBytes: Int = 0
+        unacknowledgedMessages: Int = 0, outboxBytes: Int, unreadBytes: Int = 0
     ) {
         self.queuedMessages = queuedMessages
         self.queuedBytes = queuedBytes
         self.messagesInFlight = messagesInFlight
         self.unmatchedMessages = unmatchedMessages
+        self.unacknowledgedMessages = unacknowledgedMessages
         self.outboxBytes = outboxBytes
         self.unreadBytes = unreadBytes
     }

@@ -38,7 +38,9 @@ struct STOMPMachine: ClientMachine, ~Copyable {
     }
 
     var backlog: ClientBacklog {
-        ClientBacklog(messagesInFlight: engine.pendingReceipts, outboxBytes: outputCount)
+        ClientBacklog(
+            messagesInFlight: engine.pendingReceipts, unacknowledgedMessages: engine.unansweredCount,
+            outboxBytes: outputCount)
     }
 
     var output: [UInt8] {

@@ -70,6 +70,9 @@ extension STOMPEngine {
         return subscriptions.remove(at: index).unanswered.count
     }
 
+    /// The number of messages of this connection that are neither acknowledged nor rejected; those of mode `auto` need not be.
+    package var unansweredCount: Int { subscriptions.entries.reduce(0) { $0 + $1.unanswered.count } }
+
     /// The number of messages that the subscription received on this connection, which is the number of its next one:
     /// ``STOMPMessageNumber``. Nil for one that is unknown, and for one in mode `auto`.
     package mutating func messagesReceived(bySubscription id: String) -> UInt64? {

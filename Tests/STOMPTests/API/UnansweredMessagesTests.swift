@@ -16,9 +16,11 @@ import Testing
             var messages: STOMPSubscription? = try await client.subscribe(to: "/queue/q", acknowledgement: mode)
             for number in 0..<5 { try await other.send("\(number)", to: "/queue/q") }
             #expect(await eventually { client.counters.messagesReceived == 5 })
+            #expect(client.backlog.unacknowledgedMessages == 5)
             // Takes two, answers one of them; three wait in the buffer.
             let taken = try await messages?.first(2) ?? []
             try taken[0].acknowledge()
+            #expect(client.backlog.unacknowledgedMessages == 4)
             let events = client.events
             if leaving == .unsubscribes { try await messages?.unsubscribe() }
             messages = nil
@@ -33,6 +35,7 @@ import Testing
             try await client.sendAndConfirm("5", to: "/queue/other")
             #expect(try await other.subscribe(to: "/queue/q").texts(4) == ["1", "2", "3", "4"])
             await expectError(.invalidRequest, containing: "ended") { try taken[1].acknowledge() }
+            #expect(client.backlog.unacknowledgedMessages == 0)
             #expect(client.state.isConnected, "the late answer was not sent")
             await client.disconnect()
             await other.disconnect()

@@ -1,0 +1,121 @@
+import LoopbackBroker
+import MQTT
+import TestSupport
+import Testing
+
+@Suite("Subscriptions: messages that a program has not acknowledged", .turns)
+struct UnacknowledgedMessageTests {
+    /// What a client with a Receive Maximum of four reports while a program works on its messages.
+    private func reports(
+        _ change: @Sendable (inout MQTTConfiguration) -> Void = { _ in },
+        during body: (ManualClock, MQTTClient, _ sender: MQTTClient) async throws -> Void
+    ) async throws -> [String] {
+        let clock = try ManualClock()
+        let broker = try await LoopbackBroker.start(clock: clock)
+        var configuration = MQTTConfiguration(clientID: "worker")
+        configuration.version = .v5_0
+        configuration.receiveMaximum = 4
+        change(&configuration)
+        let client = MQTTClient(try broker.mqttURL, configuration: configuration, clock: clock)
+        let sender = MQTTClient(try broker.mqttURL, clientID: "sender", clock: clock)
+        var events = client.events.makeAsyncIterator()
+        try await client.connect()
+        try await sender.connect()
+        try await body(clock, client, sender)
+        await client.disconnect()
+        await sender.disconnect()
+        var reports: [String] = []
+        while let event = await events.next() {
+            if case .receiveMaximumReached(let topic, let age) = event { reports.append("\(topic) \(age)") }
+            if case .stateChanged(.disconnected) = event { break }
+        }
+        await broker.stop()
+        return reports
+    }
+
+    private func publish(_ numbers: Range<Int>, from sender: MQTTClient, _ clock: ManualClock) async throws {
+        for number in numbers { try await sender.publish("\(number)", to: "jobs/\(number)", qos: .atLeastOnce) }
+        await clock.waitUntilQuiet()
+    }
+
+    @Test(arguments: [QoS.atLeastOnce, .exactlyOnce])
+    func `the message that was forgotten is reported once, with its age, when the server can send no more`(
+        qos: QoS
+    ) async throws {
+        let reports = try await reports { clock, client, sender in
+            let jobs = try await client.subscribe(to: "jobs/#", qos: qos, acknowledgement: .manual)
+            for number in 0..<3 {
+                try await sender.publish("\(number)", to: "jobs/\(number)", qos: qos)
+                await clock.waitUntilQuiet()
+                await clock.advance(by: .seconds(10))
+            }
+            let first = try await jobs.first(3)
+            #expect(client.backlog.unacknowledgedMessages == 3)
+            // The first is forgotten, and the others wait for it.
+            first[1].acknowledge()
+            first[2].acknowledge()
+            #expect(client.backlog.unacknowledgedMessages == 1)
+            for number in 3..<9 {
+                try await sender.publish("\(number)", to: "jobs/\(number)", qos: qos)
+                await clock.waitUntilQuiet()
+            }
+            #expect(client.backlog.unacknowledgedMessages == 2)
+            first[0].acknowledge()
+            let second = try await jobs.first(6)
+            #expect(second.map(\.text) == (3..<9).map { "\($0)" })
+            for message in second { message.acknowledge() }
+            await clock.waitUntilQuiet()
+            #expect(client.backlog.unacknowledgedMessages == 0)
+        }
+        #expect(reports.first == "jobs/0 30.0 seconds")
+        #expect(reports.count <= 2, "\(reports)")
+    }
+
+    @Test func `it is reported again once half of the places have been free, and no sooner`() async throws {
+        let reports = try await reports { clock, client, sender in
+            let jobs = try await client.subscribe(to: "jobs/#", acknowledgement: .manual)
+            try await publish(0..<4, from: sender, clock)
+            let messages = try await jobs.first(4)
+            messages[0].acknowledge()
+            try await publish(4..<5, from: sender, clock)
+            for message in messages[1...] { message.acknowledge() }
+            try await publish(5..<8, from: sender, clock)
+        }
+        #expect(reports == ["jobs/0 0.0 seconds", "jobs/4 0.0 seconds"])
+    }
+
+    @Test func `messages that another subscription gets as well count once, and wait for the one that acknowledges`()
+        async throws
+    {
+        let reports = try await reports { clock, client, sender in
+            let jobs = try await client.subscribe(to: "jobs/#", acknowledgement: .manual)
+            let others = try await client.subscribe(to: "jobs/0", acknowledgement: .manual)
+            let automatic = try await client.subscribe(to: "noise/#")
+            try await publish(0..<1, from: sender, clock)
+            #expect(client.backlog.unacknowledgedMessages == 1)
+            // The message that fills the places is another subscription's.
+            for _ in 0..<3 { try await sender.publish("", to: "noise/a", qos: .atLeastOnce) }
+            await clock.waitUntilQuiet()
+            withExtendedLifetime((jobs, others, automatic)) {}
+        }
+        #expect(reports == ["jobs/0 0.0 seconds"])
+    }
+
+    @Test func `automatic acknowledgements and versions without Receive Maximum report nothing`() async throws {
+        let automatic = try await reports { clock, client, sender in
+            let jobs = try await client.subscribe(to: "jobs/#", buffer: BufferPolicy(messages: 2))
+            try await publish(0..<9, from: sender, clock)
+            #expect(client.backlog.unacknowledgedMessages == 0)
+            withExtendedLifetime(jobs) {}
+        }
+        let old = try await reports {
+            $0.version = .v3_1_1
+        } during: { clock, client, sender in
+            let jobs = try await client.subscribe(to: "jobs/#", acknowledgement: .manual)
+            try await publish(0..<9, from: sender, clock)
+            #expect(client.backlog.unacknowledgedMessages > 0)
+            withExtendedLifetime(jobs) {}
+        }
+        #expect(automatic + old == [])
+    }
+}
