@@ -151,6 +151,15 @@ extension MQTTClient {
             guard let batch else { return MQTTPublishResult(.success) }
             return try await core.sender.confirm(batch)
         }
+
+        /// Takes the message back if it has not been sent yet: it waits for a connection, or for room among those in flight.
+        ///
+        /// It leaves the session store as well, and ``confirmed()`` throws ``MQTTError/Code/cancelled``. Takes time in
+        /// proportion to the queue.
+        /// - Returns: true if the message was never sent and never will be; false if it was sent, has ended otherwise, or has
+        ///   QoS 0.
+        @discardableResult
+        public func withdraw() -> Bool { batch.map { core.sender.withdraw($0) } ?? false }
     }
 }
 

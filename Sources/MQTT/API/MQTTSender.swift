@@ -176,6 +176,17 @@ struct MQTTSender {
         return try link.perform { _ in batch.answers[0] ?? .success(MQTTPublishResult(.success)) }.get()
     }
 
+    /// Takes the only message of a batch back; false if it was sent, or has ended.
+    func withdraw(_ batch: MQTTSendBatch) -> Bool {
+        var ended = link.perform { machine in
+            defer { machine.flushRecords() }
+            return machine.publishers.withdraw(batch, &machine.engine)
+        }
+        guard var withdrawn = ended.take() else { return false }
+        withdrawn.resume()
+        return true
+    }
+
     // MARK: Messages that are stored
 
     /// Hands a message over and returns when it is stored, or at once if there is no store.

@@ -115,6 +115,18 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
         }
     }
 
+    /// Takes the only message of a batch out of the queue; nil if it was sent, or has ended.
+    mutating func withdraw(_ batch: MQTTSendBatch, _ engine: inout MQTTEngine) -> MQTTEndedPublishers? {
+        var effects = MQTTEffects()
+        guard engine.withdraw(batch.token(of: 0), into: &effects) else { return nil }
+        var ended = MQTTEndedPublishers()
+        batches.answer(
+            batch.token(of: 0), .failure(MQTTError(.cancelled, "The message was withdrawn before it was sent.")),
+            into: &ended.batches)
+        if effects.queueHasRoom { ended.rooms = roomWaiters.takeAll() }
+        return ended
+    }
+
     mutating func drop(_ token: UInt64) {
         let error = MQTTError(
             .queueFull,

@@ -45,7 +45,11 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
         connectParts()
     }
 
-    deinit { released() }
+    deinit {
+        // Otherwise the loop would hold the link until the messages in its queue have expired.
+        if link.perform({ $0.engine.forgetExpiry() }) { link.act(LinkAction(wakes: true)) }
+        released()
+    }
 
     // MARK: From any thread
 

@@ -151,6 +151,7 @@ extension MQTTEngine {
         try checkAll(head, payload, properties)
         try checkRoom(for: OutboundSlot.queuedBytes(head, payload, properties))
         let index = session.window.enqueue(head, payload, properties, token: token, at: now)
+        if !properties.isEmpty { expectExpiry(session.window.slots[Int(index)].expiry) }
         if options.value.persists && !head.flags.isAtMostOnce {
             // The identifier is part of the same record: one wait for the store, not two. Identifiers are not given to
             // a long queue, so that some are left for SUBSCRIBE.
@@ -196,6 +197,20 @@ extension MQTTEngine {
         store(.finished(sequence: slot.sequence))
         session.window.dropQueued(index)
         return slot.token
+    }
+
+    /// Takes a message that was never sent out of the queue, without a completion. Returns false if it was sent, or nothing is
+    /// known of it. Takes time in proportion to the queue.
+    package mutating func withdraw(_ token: UInt64, into effects: inout MQTTEffects) -> Bool {
+        for index in session.window.queue.indices(session.window.slots)
+        where session.window.slots[Int(index)].token == token && session.window.slots[Int(index)].kind == .queued {
+            let sequence = session.window.slots[Int(index)].sequence
+            store(.finished(sequence: sequence))
+            session.window.dropQueued(index)
+            reportRoom(&effects)
+            return true
+        }
+        return false
     }
 
     /// The tokens of the messages in the queue, in their order.

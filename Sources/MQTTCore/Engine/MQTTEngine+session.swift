@@ -22,14 +22,15 @@ extension MQTTEngine {
         if session.received.count > 0 || releasesRetired { store(.receivedForgotten) }
         session.forgetReceived()
         guard session.window.hasProtocolState else { return }
-        guard wasHeld else { return session.window.requeueAll() }
+        defer { expectExpiry() }
+        guard wasHeld else { return session.window.requeueAll(wereSent: false) }
         var duplicates: [UInt64] = []
         let indices = session.window.inFlight
         for index in indices where session.window.slots[Int(index)].head.flags.isExactlyOnce {
             duplicates.append(session.window.slots[Int(index)].token)
         }
         if options.value.republishesAfterSessionLoss {
-            session.window.requeueAll()
+            session.window.requeueAll(wereSent: true)
             effects.report(.sessionLost(republished: indices.count, possibleDuplicates: duplicates))
         } else {
             for index in indices { complete(index, .sessionLost, .success, -1, &effects) }
@@ -64,6 +65,7 @@ extension MQTTEngine {
             guard slot.head.flags.isAtMostOnce else { continue }
             _ = self.session.window.enqueue(slot.head, slot.payload, slot.properties, token: slot.token, at: slot.time)
         }
+        expectExpiry()
     }
 
     mutating func discardAll(into effects: inout MQTTEffects) {

@@ -14,6 +14,7 @@ extension MQTTEngine {
     public mutating func handleTimeout(
         at now: Int64, progress: MQTTOutputProgress = MQTTOutputProgress(), into effects: inout MQTTEffects
     ) {
+        if now >= expiryDeadline { dropExpired(at: now, into: &effects) }
         switch phase {
         case .closed, .closing: return
         case .leaving: leaveIfDone(at: now, into: &effects)

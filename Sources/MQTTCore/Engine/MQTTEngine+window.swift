@@ -150,12 +150,9 @@ extension MQTTEngine {
         if !slot.head.flags.isAtMostOnce && session.window.used >= windowLimit { return false }
         var properties = slot.properties
         if !properties.isEmpty, let interval = properties.messageExpiryInterval {
-            // The time in the queue counts [MQTT 5.0 3.3.2-6]; what expired before it was begun is not sent.
-            let waited = UInt32(clamping: (now - slot.time) / 1_000_000_000)
-            guard waited < interval || interval == 0 && waited == 0 else {
-                return giveUp(index, .expired, .success, &effects)
-            }
-            properties.messageExpiryInterval = interval - waited
+            // What expired before it was begun is not sent.
+            guard now < slot.expiry else { return giveUp(index, .expired, .success, &effects) }
+            properties.messageExpiryInterval = interval - UInt32(clamping: (now - slot.time) / 1_000_000_000)
         }
         guard !slot.head.flags.isAtMostOnce else {
             let refusal = tryWriting(slot.head, slot.payload, properties)
@@ -174,6 +171,17 @@ extension MQTTEngine {
         session.window.recordFirstQueuedSent(head.packetID)
         keepAlive.sent(at: now)
         return true
+    }
+
+    /// Gives up the messages in the queue that have expired: their publishers wait no longer, and they take no room.
+    mutating func dropExpired(at now: Int64, into effects: inout MQTTEffects) {
+        for index in session.window.queue.indices(session.window.slots)
+        where session.window.slots[Int(index)].expiry <= now {
+            _ = giveUp(index, .expired, .success, &effects)
+        }
+        // A long queue is not searched for each of its messages.
+        expectExpiry(after: now.advanced(byNanoseconds: 100_000_000))
+        reportRoom(&effects)
     }
 
     /// Whether a queued message may be sent as far as the store is concerned: it and its identifier are stored.

@@ -152,6 +152,8 @@ public struct MQTTEngine: ~Copyable, Sendable {
     var pace = Boxed<PublishPace>()
     /// When a message that waits for the pace may leave; `Int64.max` if none does.
     var paceDeadline = Int64.max
+    /// When a message in the queue may expire; `Int64.max` if none does.
+    private(set) var expiryDeadline = Int64.max
     /// The method that CONNECT named; AUTH is only allowed with it [MQTT 5.0 4.12.0-5].
     var authenticationMethod = Boxed<String>()
     /// The tickets of the newest record and of the newest one that is stored.
@@ -178,6 +180,23 @@ public struct MQTTEngine: ~Copyable, Sendable {
         self.clientID = clientID
         cleanStart = options.value.cleanStart
         version = options.value.version
+    }
+
+    /// A client's messages end when they expire. What a server keeps for a client is checked when that gets it.
+    mutating func expectExpiry(_ expiry: Int64) {
+        if !isServer, expiry < expiryDeadline { expiryDeadline = expiry }
+    }
+
+    /// The same for all messages in the queue, which was changed; not before `time`.
+    mutating func expectExpiry(after time: Int64 = .min) {
+        expiryDeadline = .max
+        expectExpiry(max(time, session.window.firstExpiry))
+    }
+
+    /// The client is gone: nothing waits for its messages. Returns whether ``nextDeadline`` may have changed.
+    package mutating func forgetExpiry() -> Bool {
+        defer { expiryDeadline = .max }
+        return expiryDeadline != .max
     }
 
     private mutating func updateMessagesMayLeave() {
@@ -209,14 +228,14 @@ extension MQTTEngine {
     /// access in place does not.
     package mutating func nextDeadlineInPlace() -> Int64 { findNextDeadline() }
 
-    /// The same without the times for acknowledgements and for messages that wait for the pace: there is traffic meanwhile.
+    /// The same without the times for acknowledgements and for messages that wait: there is traffic meanwhile.
     package var nextQuietDeadline: Int64 { findNextQuietDeadline() }
 
     @inline(__always)
     private borrowing func findNextDeadline() -> Int64 {
         min(
             findNextQuietDeadline(), awaitsAcknowledgements ? acknowledgementWait.deadline : .max,
-            phase == .connected ? paceDeadline : .max)
+            phase == .connected ? paceDeadline : .max, expiryDeadline)
     }
 
     @inline(__always)

@@ -9,6 +9,8 @@ struct OutboundSlot: Sendable {
         case free
         /// Waits in the queue, without identifier.
         case queued
+        /// The same, but it was sent in a session that the server has lost.
+        case requeued
         /// PUBLISH was sent, PUBACK or PUBREC is awaited.
         case published
         /// PUBREC came, PUBCOMP is awaited.
@@ -40,6 +42,13 @@ struct OutboundSlot: Sendable {
 
     /// What a queued message counts against the limit of bytes.
     var queuedBytes: Int { Self.queuedBytes(head, payload, properties) }
+
+    /// When a message that waits to be sent expires; `Int64.max` for never. The time in the queue counts
+    /// [MQTT 5.0 3.3.2-6]; with an interval of 0 seconds it may leave within the first second.
+    var expiry: Int64 {
+        guard !properties.isEmpty, let interval = properties.messageExpiryInterval else { return .max }
+        return time.advanced(byNanoseconds: Int64(max(1, interval)) * 1_000_000_000)
+    }
 
     /// What it counts against the bytes that may leave in a second.
     var messageBytes: Int { head.topic.utf8.count + payload.count }

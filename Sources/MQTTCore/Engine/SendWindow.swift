@@ -297,7 +297,9 @@ struct SendWindow: Sendable {
 
     /// The session is gone: everything in flight returns to the head of the queue in its original order and without
     /// its identifier [MQTT 5.0 3.2.2-5].
-    mutating func requeueAll() {
+    ///
+    /// - Parameter wereSent: false if no server can have had the session.
+    mutating func requeueAll(wereSent: Bool) {
         var moved: [Int32] = []
         while published.first >= 0 {
             moved.append(published.first)
@@ -310,7 +312,7 @@ struct SendWindow: Sendable {
         moved.sort { slots[Int($0)].sequence < slots[Int($1)].sequence }
         for index in moved.reversed() {
             unbind(index)
-            slots[Int(index)].kind = .queued
+            slots[Int(index)].kind = wereSent ? .requeued : .queued
             slots[Int(index)].connection = 0
             queue.prepend(index, &slots)
             queuedBytes += slots[Int(index)].queuedBytes
@@ -319,6 +321,13 @@ struct SendWindow: Sendable {
         identifiedCount = 0
         used = 0
         resend = -1
+    }
+
+    /// When the first message of the queue expires; `Int64.max` if none does.
+    var firstExpiry: Int64 {
+        var first = Int64.max
+        for index in queue.indices(slots) { first = min(first, slots[Int(index)].expiry) }
+        return first
     }
 
     // MARK: Restoring

@@ -70,7 +70,7 @@ extension MQTTSession {
                 switch slot.kind {
                 case .published, .received: writer.put(slot.connection == window.connection)
                 case .subscribe, .unsubscribe: writer.put(slot.comesFirst)
-                case .queued, .free: break
+                case .queued, .requeued, .free: break
                 }
                 writer.put(wait(slot.ticket))
             }
