@@ -72,6 +72,7 @@ final class MQTTNegotiation: @unchecked Sendable {
         awaitsAnswer = false
         wasEverAccepted = true
         versionsLeft = []
+        redirection.withLock { $0?.accepted(server: Int(triedServer)) }
         // 3.1 has no Session Present: the server resumes the session if this connection's CONNECT requested it.
         let wasClean = core.link.perform { $0.engine.cleanStart }
         blockedSession.isResumed = info.sessionPresent || info.version == .v3_1 && !wasClean
@@ -129,10 +130,7 @@ final class MQTTNegotiation: @unchecked Sendable {
 
     /// What follows a failure; chooses an older version if that is the reason to try again.
     func verdict(on failure: MQTTError) -> ReconnectVerdict {
-        let hasNewServer = redirection.withLock { redirection in
-            defer { redirection?.isNew = false }
-            return redirection?.isNew ?? false
-        }
+        let hasNewServer = redirection.withLock { $0.map { $0.isFollowedAtOnce && !$0.next.isEmpty } ?? false }
         let options = MQTTRetryOptions(
             hasNewServer: hasNewServer, hasOlderVersion: !isAccepted && !versionsLeft.isEmpty,
             hasCredentialsProvider: settings.credentials.isFresh)
@@ -160,36 +158,56 @@ final class MQTTNegotiation: @unchecked Sendable {
     /// CONNACK or DISCONNECT refers the client to another server [MQTT 5.0 4.11].
     func noteRedirection(_ reason: MQTTReasonCode, _ properties: MQTTProperties) {
         guard reason == .useAnotherServer || reason == .serverMoved, settings.options.followsRedirects,
-            let reference = properties.serverReference,
-            let endpoint = core.opener.endpoints(inReference: reference).first
+            let reference = properties.serverReference
         else { return }
+        let endpoints = core.opener.endpoints(inReference: reference)
+        guard let first = endpoints.first else { return }
         let isPermanent = reason == .serverMoved
         let wasStable = core.supervisor.isStable(at: core.loop.now)
         redirection.withLock { known in
             let redirection = known ?? MQTTRedirection()
             known = redirection
             redirection.count = wasStable ? 1 : redirection.count + 1
-            redirection.isNew = redirection.count <= MQTTRedirection.limit
-            redirection.next = endpoint
-            if isPermanent { redirection.permanent[Int(triedServer)] = endpoint }
+            redirection.isFollowedAtOnce = redirection.count <= MQTTRedirection.limit
+            redirection.next = redirection.isFollowedAtOnce ? endpoints : [first]
+            redirection.isPermanent = isPermanent
+            if isPermanent { redirection.permanent[Int(triedServer)] = first }
         }
-        core.news.tell(.redirected(to: endpoint, isPermanent: isPermanent))
+        core.news.tell(.redirected(to: first, isPermanent: isPermanent))
     }
 }
 
 /// Where servers referred the client to.
 final class MQTTRedirection {
-    /// For the next connection only (Use Another Server).
-    var next: Endpoint?
+    /// The servers of the last reference that were not tried: they are tried one after the other, for the next connection only
+    /// (Use Another Server).
+    var next: [Endpoint] = []
+    /// The one of them that is tried.
+    private var followed: Endpoint?
     /// From now on (Server Moved), by the place in the list of the server that moved.
     var permanent: [Int: Endpoint] = [:]
-    /// The last reference has not been followed yet.
-    var isNew = false
+    /// Whether the last reference is for good.
+    var isPermanent = false
+    /// Whether the servers of the last reference are tried without a delay.
+    var isFollowedAtOnce = false
     /// Redirections in a row without a stable connection between them: two servers may refer to each other for ever.
     var count = 0
 
     /// The number of redirections in a row that are followed at once; later ones wait as for a lost connection.
     static let limit = 8
+
+    /// Where the next attempt leads to, for a server of the list; nil for that server itself.
+    func takeNext(server: Int) -> Endpoint? {
+        followed = next.isEmpty ? nil : next.removeFirst()
+        return followed ?? permanent[server]
+    }
+
+    /// A server has accepted the connection.
+    func accepted(server: Int) {
+        if isPermanent, let followed { permanent[server] = followed }
+        next = []
+        followed = nil
+    }
 }
 
 /// Recognises a session that cannot be used: the server resumes it, again and again, with the same packet that breaks

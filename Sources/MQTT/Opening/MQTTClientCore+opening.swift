@@ -10,10 +10,7 @@ extension MQTTClientCore {
         try settings.check(settings.options.will)
         try asking { machine throws(MQTTUsageError) in try machine.engine.configuration.checkConnect() }
         try await prepareStore(isAttempt: true)
-        let other = negotiation.redirection.withLock { redirection in
-            defer { redirection?.next = nil }
-            return redirection?.next ?? redirection?.permanent[attempt.server]
-        }
+        let other = negotiation.redirection.withLock { $0?.takeNext(server: attempt.server) }
         return try await open(attempt, redirectedTo: other) { (credentials) async throws(MQTTError) in
             link.perform { machine in
                 let (userName, password) = (credentials?.userName, credentials?.password.map { Array($0.utf8) })

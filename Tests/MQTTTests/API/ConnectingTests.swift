@@ -91,6 +91,40 @@ struct ConnectingTests {
         await bench.stop()
     }
 
+    @Test(arguments: [MQTTReasonCode.serverMoved, .useAnotherServer])
+    func `of several servers that it is sent to all are tried`(reason: MQTTReasonCode) async throws {
+        let bench = try await Bench { $0.mqttPort = .free }
+        let port = try #require(bench.broker.ports.mqtt)
+        let bad = try BadServer.start(.closed)
+        let server = ScriptedServer { step in
+            guard case .connectReceived = step.event else { return }
+            var properties = MQTTProperties()
+            properties.serverReference = "127.0.0.1:\(bad.port) localhost:\(bad.port) 127.0.0.1:\(port)"
+            step.refuse(reason, properties: properties)
+        }
+        let client = server.client {
+            $0.version = .v5_0
+            $0.followsRedirects = true
+        }
+        var events = client.events.makeAsyncIterator()
+        // The default allows not even one failed attempt: these are none.
+        try await client.connect()
+        await bench.cut()
+        #expect(await eventually { client.counters.connections == 2 && client.state.isConnected })
+        await client.disconnect()
+        var tried: [UInt16] = []
+        while let event = await events.next() {
+            if case .connecting(let url) = event, case .host(_, let port) = url.endpoint { tried.append(port) }
+            if case .stateChanged(.disconnected) = event { break }
+        }
+        // Where it has moved for good, the next connection is to the one that accepted.
+        let round = [UInt16(bad.port), UInt16(bad.port), UInt16(port)]
+        let all = reason == .serverMoved ? round + [UInt16(port)] : round + round
+        #expect(tried.filter { $0 == port || $0 == bad.port } == all)
+        await bench.stop()
+        _ = bad
+    }
+
     @Test func `a farewell that names another server is followed once`() async throws {
         let bench = try await Bench { $0.mqttPort = .free }
         let port = try #require(bench.broker.ports.mqtt)
