@@ -66,6 +66,7 @@ extension CancellationCampaign.Row where Subject: CampaignSubject {
     /// Those of them that end a connection.
     package static var commonSeldom: [Self] {
         [
+            Self("reconnect", "reconnect() []", body: { subject, _ in try await subject.client.reconnect() }),
             Self("disconnect", "disconnect() []", body: { subject, _ in await subject.client.disconnect() }),
             Self("run", "run() []", body: { subject, _ in try await subject.client.run() }),
             Self(

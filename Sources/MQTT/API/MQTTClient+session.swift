@@ -17,7 +17,7 @@ extension MQTTClient {
             var properties = MQTTProperties()
             // The server discards the session; before 5.0 no properties are sent.
             properties.sessionExpiryInterval = 0
-            core.sayGoodbye(properties: properties)
+            core.sayGoodbye(.normalDisconnection, properties: properties)
         }
         if isConnected, !cleanStart, !core.link.perform({ $0.engine.version.hasProperties }) {
             // Before 5.0 only a connection with Clean Session makes the server discard it [MQTT-3.1.2-6].

@@ -116,5 +116,5 @@ public actor MQTTClient: MessagingClient {
 
     /// Disconnects gracefully and opens no connection until ``resume()``, for example while an application is in the
     /// background. Subscriptions remain, messages wait, and the server keeps the session for as long as it was asked to.
-    public nonisolated func suspend() async { await core.supervisor.suspend { [core] in core.sayGoodbye() } }
+    public nonisolated func suspend() async { await core.supervisor.suspend() }
 }

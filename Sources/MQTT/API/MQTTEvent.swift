@@ -12,6 +12,9 @@ public enum MQTTEvent: ClientEvent {
     case stateChanged(MQTTConnectionState)
     /// The client tries to connect to this server.
     case connecting(to: BrokerURL)
+    /// The client leaves this server gracefully, and opens another connection: because this one has reached its age of
+    /// ``ReconnectPolicy/maximumConnectionAge``, or because of ``MQTTClient/reconnect()``.
+    case moving(from: BrokerURL, after: Duration)
     /// The attempt failed; another server or attempt may succeed.
     case attemptFailed(BrokerURL, MQTTError)
     /// The server accepted the connection.
@@ -94,10 +97,11 @@ extension MQTTEvent: CustomStringConvertible {
         case .reauthenticated: "reauthenticated"
         case .disconnectedByServer(let reason, let properties):
             "disconnectedByServer(\(properties.text(afterDisconnect: reason)))"
-        case .stateChanged, .connecting, .attemptFailed, .connected, .sessionLost, .credentialsRequested,
+        case .stateChanged, .connecting, .moving, .attemptFailed, .connected, .sessionLost, .credentialsRequested,
             .connectionLost, .subscribed, .unsubscribed, .resubscribed, .subscriptionLost, .invalidMessageDropped,
             .acknowledgementTimedOut, .receiveMaximumExceeded, .receiveMaximumReached, .pingAnswered, .redirected,
-            .versionChanged, .undelivered, .unsentMessagesDiscarded, .messagesUnclaimed, .unmatchedMessageDropped, .storeDamaged:
+            .versionChanged, .undelivered, .unsentMessagesDiscarded, .messagesUnclaimed, .unmatchedMessageDropped,
+            .storeDamaged:
             OneLine.values(of: self)
         }
     }

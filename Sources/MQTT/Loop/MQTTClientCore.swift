@@ -222,7 +222,7 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
 
     /// Finishes the QoS 2 exchanges of received messages for up to two seconds, less than the supervisor waits for the
     /// end, and writes DISCONNECT as the last packet.
-    func sayGoodbye(_ reason: MQTTReasonCode = .normalDisconnection, properties: MQTTProperties = []) {
+    func sayGoodbye(_ reason: MQTTReasonCode, properties: MQTTProperties) {
         link.performNow { machine, scratch, now in
             do throws(MQTTUsageError) {
                 try machine.engine.leave(
@@ -235,6 +235,8 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
             }
         }
     }
+
+    func sayGoodbye() { sayGoodbye(.normalDisconnection, properties: []) }
 
     /// Throws if DISCONNECT cannot carry this; from any thread. Without a connection nothing is sent.
     func checkGoodbye(_ reason: MQTTReasonCode, _ properties: MQTTProperties) throws(MQTTError) {

@@ -63,6 +63,10 @@ extension ClientCore {
         }
     }
 
+    package func willMove(after age: Int64) {
+        if let server = opener.server { news.tell(.moving(from: server, after: .nanoseconds(age))) }
+    }
+
     package func verdict(on failure: Failure, wasConnected: Bool) -> ReconnectVerdict {
         if !wasConnected, let server = opener.server { news.tell(.attemptFailed(server, failure)) }
         return verdict(on: failure)

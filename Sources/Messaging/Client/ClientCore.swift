@@ -89,6 +89,9 @@ extension ClientCore {
     package func start() async { await supervisor.start() }
     package func run() async throws(Failure) { try await supervisor.run() }
     package func connect() async throws(Failure) { try await supervisor.connect(cancelled: .cancelledWait) }
+    package func reconnect() async throws(Failure) {
+        try await supervisor.connect(cancelled: .cancelledWait, moves: true)
+    }
     package func resume() { supervisor.resume() }
     package func networkChanged() { supervisor.networkChanged() }
     package var countersNow: ClientCounters { parts.counters.snapshot(sent: link.sentCount, traffic: link.traffic) }

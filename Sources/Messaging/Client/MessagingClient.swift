@@ -99,6 +99,16 @@ extension MessagingClient {
     /// - Throws: the client's error when the attempts are used up, or another one is pointless (`badCredentials`).
     public nonisolated(nonsending) func connect() async throws(Failure) { try await shell.core.connect() }
 
+    /// Ends the connection gracefully, opens another one, and returns when the server has accepted it: to the next server or
+    /// address if there are several, and to the present one if no other accepts the client.
+    ///
+    /// For a server that is about to be stopped, or has too many clients. What survives is the same as after a loss, and the
+    /// server publishes no will. ``ReconnectPolicy/maximumConnectionAge`` does it regularly. Without a connection this ends a
+    /// wait before the next attempt, and otherwise does what ``connect()`` does. Cancelling the task ends the wait for the new
+    /// connection only.
+    /// - Throws: the client's error when the attempts are used up, or another one is pointless (`badCredentials`).
+    public nonisolated(nonsending) func reconnect() async throws(Failure) { try await shell.core.reconnect() }
+
     /// Connects again after ``suspend()`` and returns at once; ``connect()`` does the same and waits.
     public nonisolated func resume() { shell.core.resume() }
 
@@ -242,6 +252,7 @@ package protocol ClientEvent: Sendable {
 
     static func stateChanged(_ state: ConnectionState<Failure>) -> Self
     static func connecting(to server: BrokerURL) -> Self
+    static func moving(from server: BrokerURL, after age: Duration) -> Self
     static func credentialsRequested(for server: BrokerURL) -> Self
     static func attemptFailed(_ server: BrokerURL, _ failure: Failure) -> Self
 }

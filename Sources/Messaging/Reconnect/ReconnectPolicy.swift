@@ -34,11 +34,21 @@ public struct ReconnectPolicy: Sendable, Equatable {
     /// connects a second that the broker takes, with a `maximumDelay` that is no shorter. Default: 1 second.
     public var spread: Duration
 
+    /// The age at which a connection ends gracefully and the client opens another, so that the clients of several servers, or
+    /// of one behind a load balancer, spread again after a server has come back. For each connection it is drawn evenly from
+    /// half of this to all of it, so that clients that connected together do not leave together. Less than one second counts
+    /// as one. Default: nil, no limit.
+    ///
+    /// With ``ServerOrder/listed`` the client begins with the first server again, with ``ServerOrder/shuffled`` with any of
+    /// them. What survives is the same as after a loss, and the server publishes no will.
+    public var maximumConnectionAge: Duration?
+
     /// Makes a policy.
     public init(
         initialDelay: Duration = .milliseconds(500), maximumDelay: Duration = .seconds(60), multiplier: Double = 2,
         jitter: Double = 0.5, stableAfter: Duration = .seconds(10), maximumAttempts: Int? = nil,
-        firstConnectAttempts: Int? = 1, failoverDelay: Duration = .milliseconds(100), spread: Duration = .seconds(1)
+        firstConnectAttempts: Int? = 1, failoverDelay: Duration = .milliseconds(100), spread: Duration = .seconds(1),
+        maximumConnectionAge: Duration? = nil
     ) {
         self.initialDelay = initialDelay
         self.maximumDelay = maximumDelay
@@ -49,6 +59,7 @@ public struct ReconnectPolicy: Sendable, Equatable {
         self.firstConnectAttempts = firstConnectAttempts
         self.failoverDelay = failoverDelay
         self.spread = spread
+        self.maximumConnectionAge = maximumConnectionAge
     }
 
     /// Opens lost connections again for as long as the client lives.
@@ -113,6 +124,18 @@ package struct ReconnectSchedule: Sendable {
     package mutating func established(at now: Int64) {
         keepsTrying = true
         connectedAt = now
+    }
+
+    /// How long the connection has lasted, in nanoseconds.
+    package func age(at now: Int64) -> Int64 { connectedAt.map { now - $0 } ?? 0 }
+
+    /// How long a new connection may last, in nanoseconds; nil for no limit.
+    ///
+    /// - Parameter random: uniform in 0..<1.
+    package func ageLimit(random: @autoclosure () -> Double) -> Int64? {
+        guard let age = policy.value.maximumConnectionAge else { return nil }
+        let longest = Double(max(1_000_000_000, age.inNanoseconds))
+        return Int64(exactly: (longest * (1 - random() / 2)).rounded(.down)) ?? .max
     }
 
     /// A connection was lost or an attempt failed.

@@ -95,6 +95,14 @@ package struct ServerRotation: Sendable {
         return false
     }
 
+    /// The client leaves the current server for no fault of it: a round begins.
+    ///
+    /// - Parameter isLast: whether it is tried after all others.
+    package mutating func left(isLast: Bool) {
+        proven = nil
+        beginRound(last: isLast ? current : nil)
+    }
+
     /// The connection to the current server was lost: a round begins.
     package mutating func lost(wasStable: Bool) {
         let server = current
@@ -148,6 +156,8 @@ final class ServerRounds<Failure> {
         rotation.lost(wasStable: wasStable)
         failures = []
     }
+
+    func left(isLast: Bool) { rotation.left(isLast: isLast) }
 
     /// The attempt failed: another server of the round is current, or all have failed, for the reasons that this returns.
     func failed(_ failure: Failure) -> [(server: Int, failure: Failure)]? {

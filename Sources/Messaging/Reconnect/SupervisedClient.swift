@@ -21,6 +21,10 @@ package protocol SupervisedClient: AnyObject, Sendable {
     var isEnding: Bool { get }
     /// Closes the connection without a farewell to the server.
     func dropConnection()
+    /// Writes the protocol's farewell, after which the connection ends.
+    func sayGoodbye()
+    /// The connection, which has this age in nanoseconds, is about to end gracefully, and another follows.
+    func willMove(after age: Int64)
     func stateChanged(to state: ConnectionState<Failure>)
     /// What to do after a failure: asked once for each.
     ///
@@ -34,6 +38,7 @@ package protocol SupervisedClient: AnyObject, Sendable {
 
 extension SupervisedClient {
     package func prepare(_ attempt: ConnectionAttempt) {}
+    package func willMove(after age: Int64) {}
 }
 
 /// What a connection that ends says about the next one.

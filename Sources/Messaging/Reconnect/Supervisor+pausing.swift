@@ -6,9 +6,9 @@ extension Supervisor {
     // MARK: From any thread
 
     /// Ends the connection and opens none until `resume`, `connect` or `start`; pending operations stay pending.
-    package func suspend(goodbye: @escaping @Sendable () -> Void) async {
+    package func suspend() async {
         let call = PendingCall<Void>()
-        loop.execute { self.stopNow(call, leadingTo: .suspended, goodbye: goodbye) }
+        loop.execute { self.stopNow(call, leadingTo: .suspended) { self.client?.sayGoodbye() } }
         await call.answer()
     }
 

@@ -18,6 +18,8 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         case disconnected, suspended
         /// Suspended, and connected again at once: the user resumed in the meantime.
         case resumed
+        /// Connected again at once, to another server for example.
+        case moved
     }
 
     let loop: EventLoop
@@ -83,12 +85,16 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     /// Starts to connect unless that has happened already; returns with the first success or throws the final failure.
     ///
     /// A cancelled caller gets `cancelled`. If no other caller waits for the first connection, connecting stops.
-    package func connect(cancelled: Client.Failure) async throws(Client.Failure) {
+    ///
+    /// - Parameter moves: whether an open connection ends gracefully first, and a wait at once.
+    package func connect(cancelled: Client.Failure, moves: Bool = false) async throws(Client.Failure) {
         // Otherwise the call would wait until the loop can start.
         do { try loop.start() } catch { throw Client.notStarted(error) }
         let call = Call()
         let failure = await call.answer {
-            loop.execute { self.connectNow(call) }
+            loop.execute {
+                if moves { self.reconnectNow(call) } else { self.connectNow(call) }
+            }
         } onCancel: {
             loop.execute { self.cancel(call, cancelled) }
         }
@@ -153,6 +159,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         endRound()
         isPatient = false
         opener.serverAnswered()
+        if let limit = schedule.ageLimit(random: randomFraction()) { setAlarm(now.advanced(byNanoseconds: limit)) }
         client?.stateChanged(to: .connected)
         callers.connected()
     }
@@ -233,8 +240,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     private func wait(after failure: Client.Failure, isFailover: Bool, at now: Int64) {
         if triesWithoutNetwork, network?.isAvailable == false { return waitForNetwork() }
         let attempt = schedule.endedAttempt(at: now)
-        var random = loop.random
-        switch schedule.failed(at: now, isFailover: isFailover, random: Double.random(in: 0..<1, using: &random)) {
+        switch schedule.failed(at: now, isFailover: isFailover, random: randomFraction()) {
         case .giveUp:
             finish(schedule.keepsTrying ? failure : Client.firstFailure(failure))
         case .retry(let delay):
@@ -243,6 +249,11 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
             client?.stateChanged(to: .waiting(.nanoseconds(delay), attempt: attempt, after: failure))
             pauseWithoutNetwork()
         }
+    }
+
+    private func randomFraction() -> Double {
+        var random = loop.random
+        return Double.random(in: 0..<1, using: &random)
     }
 
     private func cancel(_ call: Call, _ failure: Client.Failure) {
@@ -283,11 +294,35 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
             call.end(Client.stopped)
         case .stopping:
             callers.addConnect(call)
-            ending = .resumed
+            if ending == .suspended { ending = .resumed }
         case .opening, .settling, .waiting, .offline, .idle, .suspended:
             callers.addConnect(call)
             begin()
         }
+    }
+
+    private func reconnectNow(_ call: Call) {
+        if call.isOver { return }
+        switch phase {
+        case .connected where client?.isEnding != true:
+            callers.addConnect(call)
+            move(isLast: true)
+        case .waiting, .offline:
+            callers.addConnect(call)
+            openNow()
+        default: connectNow(call)
+        }
+    }
+
+    /// Ends the connection gracefully to open another one.
+    ///
+    /// - Parameter isLast: whether its server, or its address, is tried after all others.
+    private func move(isLast: Bool) {
+        client?.willMove(after: schedule.age(at: loop.now))
+        servers?.left(isLast: isLast)
+        if isLast { _ = opener.addressFailed() }
+        endRound()
+        stopNow(PendingCall(), leadingTo: .moved) { self.client?.sayGoodbye() }
     }
 
     private func startNow(_ begun: PendingCall<Void>, run: Call?) {
@@ -387,6 +422,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         case .stopping:
             abandonConnection()
             finish(nil)
+        case .connected: move(isLast: false)
         default: break
         }
     }
@@ -433,11 +469,11 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     }
 
     private func finishSuspending() {
-        let isResumed = ending == .resumed
+        let opens = ending != .suspended
         phase = .suspended
-        client?.stateChanged(to: .suspended)
+        if ending == .moved { schedule.retriesAtOnce(at: loop.now) } else { client?.stateChanged(to: .suspended) }
         closed()
-        if isResumed, phase == .suspended { open() }
+        if opens, phase == .suspended { open() }
     }
 
     private func closed() {

@@ -87,5 +87,5 @@ public actor STOMPClient: MessagingClient {
 
     /// Disconnects gracefully and opens no connection until ``resume()``, for example while an application is in the
     /// background. Subscriptions remain, and are made again when the client resumes.
-    public nonisolated func suspend() async { await core.supervisor.suspend { [core] in core.sayGoodbye() } }
+    public nonisolated func suspend() async { await core.supervisor.suspend() }
 }

@@ -11,6 +11,9 @@ public enum STOMPEvent: ClientEvent {
     case stateChanged(STOMPConnectionState)
     /// The client tries to connect to this server.
     case connecting(to: BrokerURL)
+    /// The client leaves this server gracefully, and opens another connection: because this one has reached its age of
+    /// ``ReconnectPolicy/maximumConnectionAge``, or because of ``STOMPClient/reconnect()``.
+    case moving(from: BrokerURL, after: Duration)
     /// The attempt failed; another server or attempt may succeed.
     case attemptFailed(BrokerURL, STOMPError)
     /// The server accepted the connection.
@@ -52,7 +55,7 @@ extension STOMPEvent: CustomStringConvertible {
     public var description: String {
         switch self {
         case .heartBeatSent: "heartBeatSent"
-        case .stateChanged, .connecting, .attemptFailed, .connected, .errorReceived, .connectionLost,
+        case .stateChanged, .connecting, .moving, .attemptFailed, .connected, .errorReceived, .connectionLost,
             .unsentMessagesDiscarded, .credentialsRequested, .subscribed, .unsubscribed,
             .messagesLeftUnanswered, .resubscribed, .subscriptionLost, .acknowledgementTimedOut, .unknownFrameReceived,
             .unmatchedMessages:

@@ -62,6 +62,7 @@ func reportBacklog(client: MQTTClient, to report: (_ name: String, _ value: Int)
     report("mqtt_messages_queued", backlog.queuedMessages)
     report("mqtt_messages_in_flight", backlog.messagesInFlight)
     report("mqtt_messages_unmatched", backlog.unmatchedMessages)
+    report("mqtt_messages_unacknowledged", backlog.unacknowledgedMessages)
     report("mqtt_outbox_bytes", backlog.outboxBytes)
     report("mqtt_unread_bytes", backlog.unreadBytes)
 }

@@ -20,8 +20,8 @@ final class ClientWatch: Sendable {
         "connected": ["waiting", "disconnecting", "disconnected"],
         "waiting": ["connecting", "waitingForNetwork", "disconnecting", "disconnected"],
         "waitingForNetwork": ["connecting", "disconnecting", "disconnected"],
-        // Also of a connection that cannot be used any more, after which another one is tried.
-        "disconnecting": ["disconnected", "suspended", "waiting"],
+        // Also of a connection that cannot be used any more, and of one that the client leaves, after which another one is tried.
+        "disconnecting": ["disconnected", "suspended", "waiting", "connecting"],
         "suspended": ["connecting", "disconnected"],
     ]
     /// A client that waits between its attempts as the default policy says makes fewer, also when the app and the network

@@ -10,7 +10,9 @@ import Synchronization
 enum STOMPPromises {
     static var options: SimulationOptions {
         var options = SimulationOptions()
-        options.acts = ["suspend the producer", "suspend the consumer", "tell of a network", "subscribe for a time"]
+        options.acts = [
+            "suspend the producer", "suspend the consumer", "tell of a network", "subscribe for a time", "move",
+        ]
         return options
     }
 
@@ -23,7 +25,9 @@ enum STOMPPromises {
         let broker = try await world.startBroker(host: "broker.example")
         let url = broker.url("stomp", broker.ports.stomp, using: &random)
         let producer = STOMPClient(url, clock: world.clock)
-        let consumer = STOMPClient(url, clock: world.clock)
+        var configuration = STOMPConfiguration()
+        configuration.reconnect.maximumConnectionAge = .seconds(40)
+        let consumer = STOMPClient(url, configuration: configuration, clock: world.clock)
         let auditor = STOMPClient(url, clock: world.clock)
         let clients = [producer, consumer, auditor]
         let watches = ["producer", "consumer", "auditor"].map { ClientWatch($0) }
@@ -103,6 +107,17 @@ enum STOMPPromises {
 
     private static func act(_ world: Simulation, _ clients: [STOMPClient], _ model: STOMPModel) {
         world.onAct("tell of a network") { _ in for client in clients { client.networkChanged() } }
+        world.onAct("move") { random in
+            var random = random
+            let client = clients[Int.random(in: clients.indices, using: &random)]
+            guard client.state.isConnected else { return }
+            let call = Task { _ = try? await client.reconnect() }
+            try? await world.clock.sleep(for: .milliseconds(Int.random(in: 0...5000, using: &random)))
+            call.cancel()
+            let start = world.clock.now
+            await call.value
+            model.cancelled(after: start.duration(to: world.clock.now))
+        }
         // Subscriptions and confirmed messages beside those that count, cancelled at any moment.
         world.onAct("subscribe for a time") { random in
             var random = random

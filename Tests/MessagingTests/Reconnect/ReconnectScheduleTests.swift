@@ -42,6 +42,19 @@ import Wire
         }
     }
 
+    static let ages: [(Duration, Int64)] = [(.seconds(3600), 3600), (.seconds(1), 1), (.zero, 1), (.seconds(-5), 1)]
+
+    @Test(arguments: ages)
+    func `the age of a connection is drawn from half of the maximum to all of it`(age: Duration, seconds: Int64) {
+        var policy = policy()
+        #expect(ReconnectSchedule(policy: policy).ageLimit(random: 0) == nil)
+        policy.maximumConnectionAge = age
+        let schedule = ReconnectSchedule(policy: policy)
+        #expect(schedule.ageLimit(random: 0) == seconds * second)
+        #expect(schedule.ageLimit(random: 0.5) == seconds * second / 4 * 3)
+        #expect(schedule.ageLimit(random: 1) == seconds * second / 2)
+    }
+
     @Test func `only a connection that held starts the waits over`() {
         var schedule = ReconnectSchedule(policy: policy())
         #expect(delay(schedule.failed(at: 0, random: 0)) == second)

@@ -42,6 +42,17 @@ import Testing
         #expect(round(&rotation) == [0, 1, 2])
     }
 
+    @Test func `a server that is left comes last for one round, or the list begins again`() {
+        var rotation = ServerRotation(count: 3, order: .listed)
+        rotation.lost(wasStable: true)
+        rotation.left(isLast: true)
+        #expect(round(&rotation) == [1, 2, 0])
+        _ = rotation.failed()
+        rotation.lost(wasStable: true)
+        rotation.left(isLast: false)
+        #expect(round(&rotation) == [0, 1, 2])
+    }
+
     @Test func `shuffled rounds hold each server once, and a seed draws the same ones`() {
         var first = ServerRotation(count: 5, order: .shuffled(seed: 7))
         var second = ServerRotation(count: 5, order: .shuffled(seed: 7))

@@ -48,6 +48,7 @@ import Transport
         }
         func attach(_ opened: OpenedStream) { supervisor.withLock { $0 }?.established(at: 0) }
         func dropConnection() {}
+        func sayGoodbye() {}
         /// The states that were reported, by their names.
         var states: [String] { reported.withLock { $0 } }
         func stateChanged(to state: ConnectionState<Failure>) {
@@ -180,7 +181,7 @@ import Transport
 
     /// Begins to suspend; the returned task ends when that is done.
     private func suspending(_ client: Client, _ supervisor: Supervisor<Client>) async -> Task<Void, Never> {
-        let task = Task { await supervisor.suspend {} }
+        let task = Task { await supervisor.suspend() }
         #expect(await eventually { client.states == Self.suspending })
         return task
     }
@@ -215,7 +216,7 @@ import Transport
         defer { loop.stop() }
         let first = await suspending(client, supervisor)
         supervisor.resume()
-        let second = Task(executorPreference: loop) { await supervisor.suspend {} }
+        let second = Task(executorPreference: loop) { await supervisor.suspend() }
         await settle(loop)
         await loop.result { supervisor.ended(.stopped, at: 0) }
         await first.value
@@ -225,7 +226,7 @@ import Transport
         supervisor.resume()
         #expect(await eventually { client.states.last == "connected" })
         let count = client.states.count
-        let third = Task(executorPreference: loop) { await supervisor.suspend {} }
+        let third = Task(executorPreference: loop) { await supervisor.suspend() }
         #expect(await eventually { client.states.last == "disconnecting" })
         supervisor.resume()
         let stopping = Task(executorPreference: loop) { await supervisor.stop {} }
@@ -242,13 +243,65 @@ import Transport
         defer { loop.stop() }
         let stopping = Task(executorPreference: loop) { await supervisor.stop {} }
         #expect(await eventually { client.states == Self.suspending })
-        let suspending = Task(executorPreference: loop) { await supervisor.suspend {} }
+        let suspending = Task(executorPreference: loop) { await supervisor.suspend() }
         await settle(loop)
         await loop.result { supervisor.ended(.stopped, at: 0) }
         await stopping.value
         await suspending.value
         #expect(client.states == Self.suspending + ["disconnected"])
         client.supervisor.withLock { $0 = nil }
+    }
+
+    // MARK: Moving
+
+    @Test func `a move connects again at once, and the last of disconnect, suspend and connect counts`() async throws {
+        let (client, supervisor, loop) = try await connected()
+        defer { loop.stop() }
+        func move() -> Task<Void, any Error> {
+            Task(executorPreference: loop) { try await supervisor.connect(cancelled: .cancelled, moves: true) }
+        }
+        let moved = Self.suspending + ["connecting", "connected"]
+        var moving = move()
+        #expect(await eventually { client.states == Self.suspending })
+        #expect(await loop.result { supervisor.isActive })
+        // Does not undo it.
+        supervisor.resume()
+        let connecting = Task(executorPreference: loop) { try await supervisor.connect(cancelled: .cancelled) }
+        await settle(loop)
+        await loop.result { supervisor.ended(.stopped, at: 0) }
+        try await moving.value
+        try await connecting.value
+        #expect(client.states == moved)
+
+        moving = move()
+        #expect(await eventually { client.states.last == "disconnecting" })
+        let suspending = Task(executorPreference: loop) { await supervisor.suspend() }
+        await settle(loop)
+        await loop.result { supervisor.ended(.stopped, at: 0) }
+        await suspending.value
+        #expect(client.states == moved + ["disconnecting", "suspended"])
+        let stopping = Task(executorPreference: loop) { await supervisor.stop {} }
+        await stopping.value
+        await #expect(throws: Failure.stopped) { try await moving.value }
+        #expect(client.states.last == "disconnected")
+        // Without a connection it is the same as `connect`.
+        try await move().value
+        #expect(client.states.last == "connected")
+        client.supervisor.withLock { $0 = nil }
+    }
+
+    @Test func `a move ends a wait`() async throws {
+        let following = try Following()
+        following.start()
+        #expect(await eventually { following.client.states.last == "waiting" })
+        let count = following.client.states.count
+        let moving = Task { [supervisor = following.supervisor] in
+            try await supervisor.connect(cancelled: .cancelled, moves: true)
+        }
+        #expect(await eventually { following.client.states.count >= count + 2 })
+        #expect(Array(following.client.states[count...].prefix(2)) == ["connecting", "waiting"])
+        await following.stop()
+        _ = await moving.result
     }
 
     // MARK: The network
@@ -364,7 +417,7 @@ import Transport
         following.network.update(.init(isAvailable: false))
         following.start()
         #expect(await following.reached(["connecting", "waiting", "waitingForNetwork"]))
-        await following.supervisor.suspend {}
+        await following.supervisor.suspend()
         // A suspended client stays so.
         following.network.update(.init(isAvailable: true))
         following.supervisor.resume()

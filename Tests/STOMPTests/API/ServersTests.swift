@@ -64,6 +64,37 @@ import Testing
         }
     }
 
+    @Test func `reconnect() and the age of a connection move a client gracefully, with its subscriptions`() async throws
+    {
+        let clock = try ManualClock()
+        let brokers = [try await LoopbackBroker.start(clock: clock), try await LoopbackBroker.start(clock: clock)]
+        var configuration = STOMPConfiguration()
+        configuration.reconnect.maximumConnectionAge = .seconds(3_600)
+        let urls = try brokers.map { try $0.stompURL }
+        let client = STOMPClient(urls[0], urls[1], configuration: configuration, clock: clock)
+        var events = client.events.makeAsyncIterator()
+        try await client.connect()
+        let messages = try await client.subscribe(to: "/queue/q")
+        try await client.reconnect()
+        #expect(client.server.map { "\($0)" } == urls[1])
+        try await client.sendAndConfirm("at the second", to: "/queue/q")
+        #expect(try await messages.texts(1) == ["at the second"])
+        await clock.advance(by: .seconds(3_600))
+        // The first of the list again.
+        #expect(client.server.map { "\($0)" } == urls[0])
+        try await client.sendAndConfirm("at the first", to: "/queue/q")
+        #expect(try await messages.texts(1) == ["at the first"])
+        await client.disconnect()
+        var moves: [String] = []
+        while let event = await events.next() {
+            if case .moving(let server, _) = event { moves.append("\(server)") }
+            if case .connectionLost(let error) = event { Issue.record(error) }
+            if case .stateChanged(.disconnected) = event { break }
+        }
+        #expect(moves == urls)
+        for broker in brokers { await broker.stop() }
+    }
+
     @Test func eachURLHasCredentialsOfItsOwn() async throws {
         var options = LoopbackBrokerOptions()
         options.users = [.init(name: "bob", password: "b:b")]
