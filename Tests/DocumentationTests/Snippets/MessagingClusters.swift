@@ -1,15 +1,24 @@
 // The code of Sources/Messaging/Messaging.docc/Clusters.md, written by `WRITE_SNIPPETS=1 swift test --filter SnippetTests`.
+import MQTT
 import STOMP
 
-func sendOrdersToTheCluster() async throws {
-    var configuration = STOMPConfiguration()
-    configuration.serverOrder = .shuffled
-    configuration.proxy = .environment
-    let nodes = ["stomps://one.example.com", "stomps://two.example.com", "stomps://three.example.com"]
-    let client = STOMPClient(nodes, configuration: configuration)
+func send(_ order: String, with client: STOMPClient) async throws {
     let quorum: STOMPHeaders = ["x-queue-type": "quorum", "durable": "true", "auto-delete": "false"]
-    try await client.withConnection { client in
-        try await client.sendAndConfirm(
-            "{\"pizza\":1}", to: "/queue/orders", options: STOMPSendOptions(persistent: true, headers: quorum))
+    while true {
+        do throws(STOMPError) {
+            return try await client.sendAndConfirm(
+                order, to: "/queue/orders", options: STOMPSendOptions(persistent: true, headers: quorum))
+        } catch {
+            // Whether a message arrived whose connection was lost is unknown: it may arrive twice.
+            guard error.code == .connectionLost || error.code == .notConnected else { throw error }
+            try await client.connect()
+        }
     }
+}
+
+func pairOfActiveMQ() -> MQTTClient {
+    var configuration = MQTTConfiguration(clientID: "till-1")
+    configuration.cleanStart = false
+    configuration.reconnect.maximumDelay = .seconds(1)
+    return MQTTClient(["mqtt://one.example.com", "mqtt://two.example.com"], configuration: configuration)
 }
