@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 
 /// Runs the body of a test, records an issue when it takes longer than this, and cancels its task.
@@ -6,16 +7,28 @@ import Testing
 func limited(
     to limit: Duration, _ what: String, _ body: @concurrent @Sendable () async throws -> Void
 ) async throws {
-    // The watch ends before this function does, so that the task which it cancels exists.
-    nonisolated(unsafe) let current = withUnsafeCurrentTask { $0 }
+    let running = RunningTask(withUnsafeCurrentTask { $0 })
     let watch = Task {
         guard (try? await Task.sleep(for: limit)) != nil else { return }
         Issue.record("The test took longer than \(limit) \(what).")
-        current?.cancel()
+        running.cancel()
     }
-    let result: Result<Void, any Error>
-    do { result = .success(try await body()) } catch { result = .failure(error) }
-    watch.cancel()
-    await watch.value
-    try result.get()
+    // Without waiting for the watch: on the thread of heavy tests that would let all others go first.
+    defer {
+        running.end()
+        watch.cancel()
+    }
+    try await body()
+}
+
+/// The task of a test while it runs.
+private final class RunningTask: @unchecked Sendable {
+    // Sendable because the task is used with `lock` held only. It exists until `end` is called, within its own body.
+    private let lock = NSLock()
+    private var task: UnsafeCurrentTask?
+
+    init(_ task: UnsafeCurrentTask?) { self.task = task }
+
+    func cancel() { lock.withLock { task?.cancel() } }
+    func end() { lock.withLock { task = nil } }
 }
