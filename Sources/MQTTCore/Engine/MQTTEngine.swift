@@ -44,7 +44,8 @@ public struct MQTTEngine: ~Copyable, Sendable {
         case closing
     }
 
-    /// What the next connection uses; while one is open, a change waits for the next.
+    /// What the next connection uses; while one is open, a change waits for the next, but for the limits of what may be
+    /// published in a second, which count at once.
     public var configuration: MQTTEngineConfiguration {
         get { options.value.with(clientID: clientID, cleanStart: cleanStart) }
         set {

@@ -11,14 +11,22 @@ struct PublishPace: Sendable {
         let toleratedNanoseconds: Int64
         /// When it is empty.
         private var emptied = Int64.min
+        /// When something was last put in.
+        private var filled = Int64.min
 
         init(unitsPerSecond: Int64, tolerated: Int64, after earlier: Bucket?) {
             self.unitsPerSecond = max(1, unitsPerSecond)
             toleratedNanoseconds = tolerated * (1_000_000_000 / self.unitsPerSecond)
-            if let earlier { emptied = earlier.emptied }
+            guard let earlier, earlier.emptied > earlier.filled else { return }
+            // What it holds drains at the faster of the two rates. The product is what it held in billionths: no more than
+            // a packet and what is tolerated.
+            let content = (earlier.emptied - earlier.filled) * earlier.unitsPerSecond
+            filled = earlier.filled
+            emptied = min(earlier.emptied, filled.advanced(byNanoseconds: content / self.unitsPerSecond + 1))
         }
 
         mutating func add(_ units: Int, at now: Int64) {
+            filled = now
             // Rounded up. A packet has at most 256 MiB.
             emptied = max(emptied, now).advanced(byNanoseconds: Int64(units) * 1_000_000_000 / unitsPerSecond + 1)
         }
@@ -33,10 +41,11 @@ struct PublishPace: Sendable {
     /// - Parameter earlier: the pace with other limits that has been kept so far.
     init(maximumMessages: Int?, maximumBytes: Int?, after earlier: PublishPace? = nil) {
         messages = maximumMessages.map {
-            // The messages of a burst after its first one, and what drains within a second, are the limit together.
+            // A burst and what drains within a second are the limit together, of which from ten on one is left for the
+            // time that messages need, which is not the same for all. Of fewer that would be much.
             let limit = Int64(min(max(1, $0), 1_000_000_000))
-            let tolerated = max(1, limit / 10) - 1
-            return Bucket(unitsPerSecond: limit - tolerated, tolerated: tolerated, after: earlier?.messages)
+            let burst = limit / 10
+            return Bucket(unitsPerSecond: limit - burst, tolerated: max(0, burst - 1), after: earlier?.messages)
         }
         bytes = maximumBytes.map {
             // A quarter is left for the message that follows the burst.
