@@ -60,8 +60,9 @@ struct SendWindow: Sendable {
     /// Whether the session holds anything that a server could know of.
     var hasProtocolState: Bool { inFlightCount != 0 }
 
-    /// Whether a message in flight was sent on a connection, and not restored only.
-    var hasSent: Bool { inFlight.contains { slots[Int($0)].connection != 0 } }
+    /// Whether a message in flight is known to have been sent: on a connection of this engine, or because its PUBREC is
+    /// stored.
+    var hasSent: Bool { received.count > 0 || inFlight.contains { slots[Int($0)].connection != 0 } }
 
     // MARK: Slots
 

@@ -51,6 +51,29 @@ struct StoreTests {
         #expect(lost == [[1]])
     }
 
+    @Test func `an exchange whose PUBREC an earlier process had stored is reported when the session is lost`() throws {
+        let pair = EnginePair(version: .v3_1_1, client: { $0.persists = true })
+        try pair.connect()
+        try pair.publish("x", qos: .exactlyOnce, token: 1)
+        persist(pair.client, pair)
+        pair.settle()
+        var log: [MQTTStoreRecord] = []
+        drain(pair.client, into: &log)
+        // A clean session, so that no server has one that outlives the process.
+        #expect(log.contains(.released(sequence: 1)) && !log.contains(.established))
+        pair.cut()
+        var configuration = pair.client.engine.configuration
+        configuration.cleanStart = false
+        pair.client.engine = MQTTEngine(configuration: configuration, session: MQTTSession(restoring: log))
+        try pair.open()
+        persist(pair.client, pair)
+        pair.settle()
+        let lost = pair.client.events.contains { event in
+            if case .sessionLost(1, _) = event { true } else { false }
+        }
+        #expect(lost, "\(pair.client.events)")
+    }
+
     @Test func `PUBREC and PUBCOMP leave when their records are stored`() throws {
         let pair = EnginePair.persistent(client: { $0.persists = true })
         try pair.connect()
