@@ -247,6 +247,8 @@ struct MQTTMachine: ClientMachine, ~Copyable {
 
     /// The store is about to be closed. The messages that are retained for later are in it.
     mutating func endJournal() {
+        // Their end could not be stored: the next process, or the next connection, finds them in the store and ends them.
+        _ = engine.forgetExpiry()
         flushRecords()
         journal = nil
         unmatched.removeAll()

@@ -151,7 +151,7 @@ extension MQTTEngine {
         var properties = slot.properties
         if !properties.isEmpty, let interval = properties.messageExpiryInterval {
             // What expired before it was begun is not sent.
-            guard now < slot.expiry else { return giveUp(index, .expired, .success, &effects) }
+            guard now < slot.expiry else { return giveUp(index, expiryOutcome(index), .success, &effects) }
             properties.messageExpiryInterval = interval - UInt32(clamping: (now - slot.time) / 1_000_000_000)
         }
         guard !slot.head.flags.isAtMostOnce else {
@@ -177,11 +177,16 @@ extension MQTTEngine {
     mutating func dropExpired(at now: Int64, into effects: inout MQTTEffects) {
         for index in session.window.queue.indices(session.window.slots)
         where session.window.slots[Int(index)].expiry <= now {
-            _ = giveUp(index, .expired, .success, &effects)
+            _ = giveUp(index, expiryOutcome(index), .success, &effects)
         }
         // A long queue is not searched for each of its messages.
         expectExpiry(after: now.advanced(byNanoseconds: 100_000_000))
         reportRoom(&effects)
+    }
+
+    /// What the publisher of an expired message is told: one that was sent in a session that was lost may have arrived.
+    private func expiryOutcome(_ index: Int32) -> MQTTPublishCompletion.Outcome {
+        session.window.slots[Int(index)].kind == .requeued ? .sessionLost : .expired
     }
 
     /// Whether a queued message may be sent as far as the store is concerned: it and its identifier are stored.

@@ -61,6 +61,40 @@ struct WaitingMessageTests {
         #expect(await eventually { link == nil })
     }
 
+    @Test func `a message whose time ends after the store was closed is not both given up and delivered`() async throws
+    {
+        let clock = try ManualClock()
+        let broker = try await LoopbackBroker.start(clock: clock)
+        var configuration = MQTTConfiguration(clientID: "sensor")
+        configuration.cleanStart = false
+        configuration.sessionStore = MemorySessionStore()
+        let client = MQTTClient(try broker.mqttURL, configuration: configuration, clock: clock)
+        let given = Task { [events = client.events] in
+            var count = 0
+            for await event in events { if case .undelivered = event { count += 1 } }
+            return count
+        }
+        try await client.connect()
+        await client.suspend()
+        var message = MQTTOutgoingMessage("x", to: "a", qos: .atLeastOnce)
+        message.timeToLive = .seconds(30)
+        try await client.enqueue(message)
+        await client.disconnect()
+        await clock.advance(by: .seconds(31))
+        let arrivals = broker.arrivals()
+        try await client.connect()
+        try await client.publish("last", to: "a", qos: .atLeastOnce)
+        var delivered = 0
+        for await arrival in arrivals where arrival.packet == .mqtt(.publish) {
+            if arrival.text == "last" { break }
+            delivered += 1
+        }
+        await client.disconnect()
+        given.cancel()
+        #expect(await given.value + delivered == 1)
+        await broker.stop()
+    }
+
     @Test(arguments: [false, true])
     func `a message that has not been sent is withdrawn, from the store too`(hasStore: Bool) async throws {
         let bench = try await Bench()
