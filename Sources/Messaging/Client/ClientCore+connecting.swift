@@ -63,7 +63,9 @@ extension ClientCore {
         }
     }
 
-    package func willMove(after age: Int64) {
+    package func willMove(after age: Int64) { reportMove(after: age) }
+
+    package func reportMove(after age: Int64) {
         if let server = opener.server { news.tell(.moving(from: server, after: .nanoseconds(age))) }
     }
 

@@ -123,6 +123,9 @@ package final class StreamOpener: Sendable {
         }
     }
 
+    /// The client begins anew, as with the first server of its list.
+    func forgetFailedAddresses() { state.withLock { $0.failed = nil } }
+
     /// Every address may be tried again.
     package func roundEnded() { state.withLock { $0.failed?.tried = [] } }
 

@@ -157,7 +157,10 @@ final class ServerRounds<Failure> {
         failures = []
     }
 
-    func left(isLast: Bool) { rotation.left(isLast: isLast) }
+    func left(isLast: Bool) {
+        rotation.left(isLast: isLast)
+        failures = []
+    }
 
     /// The attempt failed: another server of the round is current, or all have failed, for the reasons that this returns.
     func failed(_ failure: Failure) -> [(server: Int, failure: Failure)]? {

@@ -320,7 +320,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     private func move(isLast: Bool) {
         client?.willMove(after: schedule.age(at: loop.now))
         servers?.left(isLast: isLast)
-        if isLast { _ = opener.addressFailed() }
+        if isLast { _ = opener.addressFailed() } else { opener.forgetFailedAddresses() }
         endRound()
         stopNow(PendingCall(), leadingTo: .moved) { self.client?.sayGoodbye() }
     }
@@ -422,7 +422,8 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         case .stopping:
             abandonConnection()
             finish(nil)
-        case .connected: move(isLast: false)
+        // One that is failing is reported as lost.
+        case .connected where client?.isEnding != true: move(isLast: false)
         default: break
         }
     }

@@ -26,6 +26,8 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
     private(set) var profile = STOMPBrokerProfile.generic
     /// Whether that broker expects the lifetime of a message rather than the time when it ends; from any thread.
     let expiresRelatively = Atomic(false)
+    /// Whether the client leaves its server for another one; from any thread.
+    private let isMoving = Atomic(false)
     /// Why the connection is about to close, if that is known before it does.
     private var closeReason: STOMPError?
     /// Why this client ends the connection, if it does so without DISCONNECT: it explains what follows.
@@ -64,6 +66,12 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
     }
 
     func explain(_ refusal: STOMPUsageError) -> STOMPError {
+        if refusal.code == .disconnecting, isMoving.load(ordering: .relaxed) {
+            return STOMPError(
+                .notConnected,
+                "The client leaves its server for another one. Call connect(), which returns when it is connected again.",
+                underlying: refusal)
+        }
         guard refusal.code == .notConnected, case .disconnected = news.state else { return STOMPError(refusal) }
         return notSupervised
     }
@@ -76,6 +84,11 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
     // MARK: What the supervisor asks
 
     func connectionWillOpen() { (closeReason, givenUp) = (nil, nil) }
+
+    func willMove(after age: Int64) {
+        isMoving.store(true, ordering: .relaxed)
+        reportMove(after: age)
+    }
 
     func verdict(on failure: STOMPError) -> ReconnectVerdict {
         let verdict = failure.verdict(hasCredentialsProvider: credentialsSource.isFresh)
@@ -97,7 +110,15 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
         if closeReason?.endedBeforeConnected == true { reason = reason.hinting(opener.hintAtTLS) }
         reason = givenUp ?? reason
         (closeReason, givenUp) = (nil, nil)
-        subscriptions.connectionClosed(reason)
+        // Nobody called `disconnect()`.
+        let isMove = isMoving.exchange(false, ordering: .relaxed) && reason.code == .disconnected
+        subscriptions.connectionClosed(
+            isMove
+                ? STOMPError(
+                    .connectionLost,
+                    "The client left its server for another one before the answer came. Try again when it is connected."
+                )
+                : reason)
         supervisor.ended(reason, at: loop.now)
         // After the state has changed.
         if reason.code != .disconnected { news.tell(.connectionLost(reason)) }

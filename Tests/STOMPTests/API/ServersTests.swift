@@ -95,6 +95,41 @@ import Testing
         for broker in brokers { await broker.stop() }
     }
 
+    @Test func `a move is no disconnect() for calls that are under way, or come while the client leaves`() async throws
+    {
+        let clock = try ManualClock()
+        let brokers = [try await LoopbackBroker.start(clock: clock), try await LoopbackBroker.start(clock: clock)]
+        let client = STOMPClient(try brokers[0].stompURL, try brokers[1].stompURL, clock: clock)
+        try await client.connect()
+        func code(_ body: @escaping @Sendable () async throws(STOMPError) -> Void) async -> STOMPError.Code? {
+            do throws(STOMPError) {
+                try await body()
+                return nil
+            } catch {
+                return error.code
+            }
+        }
+        let asking = Task {
+            await code { () throws(STOMPError) in
+                _ = try await client.request("?", to: "/queue/nobody", timeout: .seconds(600))
+            }
+        }
+        await clock.waitUntilQuiet()
+        #expect(await eventually { client.counters.messagesSent == 1 })
+        // It answers DISCONNECT too late.
+        await brokers[0].freeze()
+        let moving = Task { await code { () throws(STOMPError) in try await client.reconnect() } }
+        #expect(await eventually { client.state == .disconnecting })
+        #expect(await code { () throws(STOMPError) in try await client.send("x", to: "/queue/q") } == .notConnected)
+        await clock.advance(by: .seconds(3))
+        #expect(await moving.value == nil)
+        #expect(await asking.value == .connectionLost)
+        #expect(await code { () throws(STOMPError) in try await client.sendAndConfirm("x", to: "/queue/q") } == nil)
+        await client.disconnect()
+        await brokers[0].thaw()
+        for broker in brokers { await broker.stop() }
+    }
+
     @Test func eachURLHasCredentialsOfItsOwn() async throws {
         var options = LoopbackBrokerOptions()
         options.users = [.init(name: "bob", password: "b:b")]
