@@ -21,7 +21,7 @@ public enum MQTTEvent: ClientEvent {
     case connected(MQTTConnectionInfo)
     /// The server has lost the session while messages were under way, here or in an earlier process with the same store.
     /// Nothing is lost: `republished` messages are sent again, and `possibleDuplicates` of them have QoS 2 and may arrive
-    /// twice. A clean start discards the session too. Not reported by the first CONNECT of a session.
+    /// twice. A clean start discards the session too. Not reported of messages that cannot have been sent.
     /// Without such messages the loss shows in ``connected(_:)``, whose `sessionPresent` is false.
     case sessionLost(republished: Int, possibleDuplicates: Int)
     /// The `credentialsProvider` is called for this server.
@@ -52,7 +52,7 @@ public enum MQTTEvent: ClientEvent {
     /// The server may send no more QoS 1 and 2 messages, because a subscription with manual acknowledgement has not
     /// acknowledged what it received: the oldest message has this topic, and arrived this long ago. A message that was
     /// forgotten holds up all after it, since acknowledgements leave in order. Reported once until at least half of
-    /// ``MQTTConfiguration/receiveMaximum`` is free again; 5.0 only. See ``ClientBacklog/unacknowledgedMessages``.
+    /// ``MQTTConfiguration/receiveMaximum`` is free again, and every ten seconds at most; 5.0 only. See ``ClientBacklog/unacknowledgedMessages``.
     case receiveMaximumReached(oldestTopic: String, age: Duration)
     /// The client has sent PINGREQ.
     case pingSent

@@ -31,6 +31,9 @@ struct MQTTUnansweredMessages: Sendable {
     private var head = 0
     /// Whether it was reported that they fill Receive Maximum, half of which has not become free since.
     private var isReported = false
+    /// Not before this time is it reported again: workers that receive one or two messages at a time fill it all the time.
+    private var nextReport = Int64.min
+    private static let reportInterval: Int64 = 10_000_000_000
 
     /// A batch is about to be handed to a receiver; on the loop's thread.
     mutating func add(_ batch: MQTTBatch, at now: Int64) {
@@ -63,12 +66,13 @@ struct MQTTUnansweredMessages: Sendable {
     /// Receive Maximum is reached: returns the message that everything else waits for, with its age in nanoseconds, if it is
     /// one of these and that has not been reported yet; on the loop's thread.
     mutating func reportFull(_ engine: borrowing MQTTEngine, at now: Int64) -> (topic: String, age: Int64)? {
-        guard !isReported, engine.isReceiveMaximumReached else { return nil }
+        guard !isReported, now >= nextReport, engine.isReceiveMaximumReached else { return nil }
         for case let entry? in entries[head...] {
             for (place, record) in entry.batch.records.enumerated() where engine.awaitsAnswer(record.delivery) {
                 // Otherwise a buffer without room holds up the others.
                 guard record.delivery <= engine.firstUnanswered else { return nil }
                 isReported = true
+                nextReport = now.advanced(byNanoseconds: Self.reportInterval)
                 return (entry.batch.topic(at: place), now - entry.time)
             }
         }
@@ -126,6 +130,7 @@ struct MQTTUnansweredMessages: Sendable {
                     batch: entry.batch, place: place, delivery: record.delivery, isTaken: isTaken)
             }
         }
+        isReported = false
         entries = entries[head...].filter { $0.map { $0.batch.route !== route } ?? false }
         head = 0
         return taken.filter { !others.contains($0.key) }.sorted { $0.key < $1.key }.map(\.value)

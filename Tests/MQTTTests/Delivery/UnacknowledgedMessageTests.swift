@@ -73,7 +73,8 @@ struct UnacknowledgedMessageTests {
         #expect(reports.count <= 2, "\(reports)")
     }
 
-    @Test func `it is reported again once half of the places have been free, and no sooner`() async throws {
+    @Test(arguments: [9, 10])
+    func `it is reported again once half of the places have been free, ten seconds later`(seconds: Int) async throws {
         let reports = try await reports { clock, client, sender in
             let jobs = try await client.subscribe(to: "jobs/#", acknowledgement: .manual)
             try await publish(0..<4, from: sender, clock)
@@ -81,9 +82,11 @@ struct UnacknowledgedMessageTests {
             messages[0].acknowledge()
             try await publish(4..<5, from: sender, clock)
             for message in messages[1...] { message.acknowledge() }
+            await clock.advance(by: .seconds(seconds))
             try await publish(5..<8, from: sender, clock)
         }
-        #expect(reports == ["jobs/0 0.0 seconds", "jobs/4 0.0 seconds"])
+        let first = "jobs/0 0.0 seconds"
+        #expect(reports == (seconds < 10 ? [first] : [first, "jobs/4 \(seconds).0 seconds"]))
     }
 
     @Test func `messages that another subscription gets as well count once, and wait for the one that acknowledges`()
