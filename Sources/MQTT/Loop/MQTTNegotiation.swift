@@ -119,6 +119,8 @@ final class MQTTNegotiation: @unchecked Sendable {
     private static let lateness: Int64 = 120_000_000_000
 
     func connectionClosed() {
+        // Before the connection counts as ended.
+        if core.supervisor.isStable(at: core.loop.now) { redirection.withLock { $0?.count = 0 } }
         if awaitsAnswer { unansweredConnect = core.loop.now }
         awaitsAnswer = false
         authenticationTask?.cancel()
@@ -160,7 +162,7 @@ final class MQTTNegotiation: @unchecked Sendable {
         guard reason == .useAnotherServer || reason == .serverMoved, settings.options.followsRedirects,
             let reference = properties.serverReference
         else { return }
-        let endpoints = core.opener.endpoints(inReference: reference)
+        let endpoints = Array(core.opener.endpoints(inReference: reference).prefix(MQTTRedirection.limit))
         guard let first = endpoints.first else { return }
         let isPermanent = reason == .serverMoved
         let wasStable = core.supervisor.isStable(at: core.loop.now)
@@ -169,9 +171,10 @@ final class MQTTNegotiation: @unchecked Sendable {
             known = redirection
             redirection.count = wasStable ? 1 : redirection.count + 1
             redirection.isFollowedAtOnce = redirection.count <= MQTTRedirection.limit
-            redirection.next = redirection.isFollowedAtOnce ? endpoints : [first]
+            redirection.next = endpoints
             redirection.isPermanent = isPermanent
-            if isPermanent { redirection.permanent[Int(triedServer)] = first }
+            // Of several, the one that accepts.
+            if isPermanent, endpoints.count == 1 { redirection.permanent[Int(triedServer)] = first }
         }
         core.news.tell(.redirected(to: first, isPermanent: isPermanent))
     }
@@ -193,7 +196,8 @@ final class MQTTRedirection {
     /// Redirections in a row without a stable connection between them: two servers may refer to each other for ever.
     var count = 0
 
-    /// The number of redirections in a row that are followed at once; later ones wait as for a lost connection.
+    /// The number of redirections in a row that are followed at once; later ones wait as for a lost connection. As many
+    /// servers of one reference are tried.
     static let limit = 8
 
     /// Where the next attempt leads to, for a server of the list; nil for that server itself.

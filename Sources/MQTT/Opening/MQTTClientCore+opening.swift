@@ -7,10 +7,11 @@ import Wire
 /// Opening a stream and obtaining credentials; in the task of one attempt.
 extension MQTTClientCore {
     func openStream(_ attempt: ConnectionAttempt) async throws(MQTTError) -> OpenedStream {
+        // First of all, so that each server of a reference is tried once, whatever else fails.
+        let other = negotiation.redirection.withLock { $0?.takeNext(server: attempt.server) }
         try settings.check(settings.options.will)
         try asking { machine throws(MQTTUsageError) in try machine.engine.configuration.checkConnect() }
         try await prepareStore(isAttempt: true)
-        let other = negotiation.redirection.withLock { $0?.takeNext(server: attempt.server) }
         return try await open(attempt, redirectedTo: other) { (credentials) async throws(MQTTError) in
             link.perform { machine in
                 let (userName, password) = (credentials?.userName, credentials?.password.map { Array($0.utf8) })
