@@ -31,9 +31,10 @@ struct MQTTUnansweredMessages: Sendable {
     private var head = 0
     /// Whether it was reported that they fill Receive Maximum, half of which has not become free since.
     private var isReported = false
-    /// Not before this time is it reported again: workers that receive one or two messages at a time fill it all the time.
-    private var nextReport = Int64.min
-    private static let reportInterval: Int64 = 10_000_000_000
+    /// Not before this second of the clock is it reported again: workers that receive one or two messages at a time fill it
+    /// all the time. Small, because every idle client has it.
+    private var nextReport: UInt32 = 0
+    private static let secondsBetweenReports: UInt32 = 10
 
     /// A batch is about to be handed to a receiver; on the loop's thread.
     mutating func add(_ batch: MQTTBatch, at now: Int64) {
@@ -66,13 +67,14 @@ struct MQTTUnansweredMessages: Sendable {
     /// Receive Maximum is reached: returns the message that everything else waits for, with its age in nanoseconds, if it is
     /// one of these and that has not been reported yet; on the loop's thread.
     mutating func reportFull(_ engine: borrowing MQTTEngine, at now: Int64) -> (topic: String, age: Int64)? {
-        guard !isReported, now >= nextReport, engine.isReceiveMaximumReached else { return nil }
+        let second = UInt32(clamping: now / 1_000_000_000)
+        guard !isReported, second >= nextReport, engine.isReceiveMaximumReached else { return nil }
         for case let entry? in entries[head...] {
             for (place, record) in entry.batch.records.enumerated() where engine.awaitsAnswer(record.delivery) {
                 // Otherwise a buffer without room holds up the others.
                 guard record.delivery <= engine.firstUnanswered else { return nil }
                 isReported = true
-                nextReport = now.advanced(byNanoseconds: Self.reportInterval)
+                nextReport = second + Self.secondsBetweenReports
                 return (entry.batch.topic(at: place), now - entry.time)
             }
         }

@@ -9,8 +9,8 @@ func send(_ order: String, with client: STOMPClient) async throws {
             return try await client.sendAndConfirm(
                 order, to: "/queue/orders", options: STOMPSendOptions(persistent: true, headers: quorum))
         } catch {
-            // Whether a message arrived whose connection was lost is unknown: it may arrive twice.
-            guard error.code == .connectionLost || error.code == .notConnected else { throw error }
+            // Whether a message without an answer arrived is unknown: it may arrive twice.
+            guard [.connectionLost, .notConnected, .timedOut].contains(error.code) else { throw error }
             try await client.connect()
         }
     }
