@@ -119,8 +119,10 @@ final class MQTTNegotiation: @unchecked Sendable {
     private static let lateness: Int64 = 120_000_000_000
 
     func connectionClosed() {
-        // Before the connection counts as ended.
-        if core.supervisor.isStable(at: core.loop.now) { redirection.withLock { $0?.count = 0 } }
+        // Before the connection counts as ended. One that ends with a redirection has counted it already.
+        if core.supervisor.isStable(at: core.loop.now) {
+            redirection.withLock { if $0?.next.isEmpty == true { $0?.count = 0 } }
+        }
         if awaitsAnswer { unansweredConnect = core.loop.now }
         awaitsAnswer = false
         authenticationTask?.cancel()
