@@ -46,29 +46,73 @@ struct MigrationGuide: Sendable, CustomTestStringConvertible {
         try String(contentsOf: Self.sources.appendingPathComponent(article), encoding: .utf8)
     }
 
-    /// The rows of all tables of the article, and one for each name of the list that begins "Called the same here".
+    /// One row for each call that the tables of the article name.
+    ///
+    /// A cell of the first column names one or more calls. A name that begins with a dot belongs to the type of the name
+    /// before it. "`T`: all members" and "`T`: other members" stand for every call of `T` that no cell names. "`T`, same
+    /// names" in the second column stands for the members of `T` that are called like them.
     func rows() throws -> [Row] {
-        let names = try text().split(separator: "\n\n").filter { $0.hasPrefix("- Called the same here: ") }
-            .flatMap { Self.names(in: String($0)) }
-        return try text().split(separator: "\n").flatMap { line -> [Row] in
-            guard line.hasPrefix("| `") else { return [] }
-            var cells = line.split(separator: "|", omittingEmptySubsequences: false).dropFirst().dropLast()
+        let cells = try text().split(separator: "\n").filter { $0.hasPrefix("| `") }.map { line in
+            line.split(separator: "|", omittingEmptySubsequences: false).dropFirst().dropLast()
                 .map { $0.trimmingCharacters(in: .whitespaces) }
-            let call = cells[0].trimmingCharacters(in: ["`"])
-            var calls = [call]
-            if cells.count == 4 {
-                if cells[1] == "same" { calls.append(Self.nameInCocoaMQTT5(call)) }
-                cells.remove(at: 1)
+        }
+        let listed = try calls()
+        let named = Set(cells.filter { Self.wildcard(of: $0[0]) == nil }.flatMap { Self.calls(in: $0[0]) })
+        return cells.flatMap { row -> [Row] in
+            guard row.count == 3 else { return [Row(call: row.joined(separator: "|"), ours: "", notes: "")] }
+            var calls = Self.calls(in: row[0])
+            if let wildcard = Self.wildcard(of: row[0]) {
+                let types = calls
+                calls = types.flatMap { type in
+                    let others = listed.filter { Self.parts(of: $0).type == type && !named.contains($0) }
+                    let isWhole = others.count == listed.count { Self.parts(of: $0).type == type }
+                    // "All" and "other" are true, and stand for something.
+                    return isWhole == (wildcard == "all") && !others.isEmpty ? others : ["\(type): \(wildcard) members"]
+                }
+            } else {
+                calls += calls.map(Self.nameInCocoaMQTT5).filter { listed.contains($0) && !named.contains($0) }
             }
-            guard cells.count == 3 else { return [Row(call: String(line), ours: "", notes: "")] }
-            return calls.map { Row(call: $0, ours: cells[1], notes: cells[2]) }
-        } + names.map { Row(call: $0, ours: "`\($0)`", notes: "") }
+            return calls.map { Row(call: $0, ours: Self.ours(row[1], for: $0), notes: row[2]) }
+        }
     }
 
-    /// What the article on CocoaMQTT calls the same name.
+    /// "all" or "other" for a cell that ends with these words and "members".
+    private static func wildcard(of cell: String) -> String? {
+        ["all", "other"].first { cell.hasSuffix(": \($0) members") }
+    }
+
+    /// The names of the first column.
+    private static func calls(in cell: String) -> [String] {
+        var type = ""
+        return names(in: cell).map { name in
+            let whole = name.hasPrefix(".") ? type + name : name
+            type = parts(of: whole).type
+            return whole
+        }
+    }
+
+    /// The type of a call and its name.
+    private static func parts(of call: String) -> (type: String, name: String) {
+        let end = call.firstIndex(of: "(") ?? call.endIndex
+        guard let dot = call[..<end].lastIndex(of: ".") else { return ("", call) }
+        return (String(call[..<dot]), String(call[call.index(after: dot)...]))
+    }
+
+    /// The second column for one call.
+    private static func ours(_ cell: String, for call: String) -> String {
+        let name = parts(of: call).name
+        for (ending, ours) in [", same names": name, ", same names in lower case": name.lowercased()]
+        where cell.hasSuffix(ending) {
+            return "`\(names(in: cell)[0]).\(ours)`"
+        }
+        return cell
+    }
+
+    /// What CocoaMQTT5 calls a member of CocoaMQTT.
     private static func nameInCocoaMQTT5(_ call: String) -> String {
         call.replacing("CocoaMQTTDelegate.mqtt", with: "CocoaMQTT5Delegate.mqtt5")
             .replacing("CocoaMQTT.", with: "CocoaMQTT5.")
+            .replacing("CocoaMQTTMessage.", with: "CocoaMQTT5Message.")
     }
 
     /// The code spans of a cell.
