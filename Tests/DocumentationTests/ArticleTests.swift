@@ -223,23 +223,12 @@ struct ArticleTests {
             #expect(try await copyOnePosition(client: stomp) == Position(latitude: 60.2, longitude: 24.9))
             #expect(try NumberPayload().decode(Int.self, from: [52, 50]) == 42)
             #expect(await eventually { broker.statistics.messagesIn == 7 })
-            try await subscribeWithAllDefaults(mqtt: client, stomp: stomp)
         }
     }
 
-    @Test func `Tests on a manual clock work as shown`() async throws {
+    @Test func `A test on a manual clock, and one in a simulation, work as shown`() async throws {
         try await noticeASilentServer()
-        try await publishTheWill()
         try await simulateAPhone()
-        let clock = try ManualClock()
-        let broker = try await LoopbackBroker.start(clock: clock)
-        let client = MQTTClient(broker.urls.mqtt ?? "", clientID: "meter", clock: clock)
-        try await client.connect()
-        await loseAPing(broker: broker, client: client, clock: clock)
-        #expect(client.counters.connections == 2)
-        try await timeOut(broker: broker, client: client, clock: clock)
-        await client.disconnect()
-        await broker.stop()
     }
 
     @Test func `A farewell is sent to a server that is there, and does not wait for one that is away`() async throws {

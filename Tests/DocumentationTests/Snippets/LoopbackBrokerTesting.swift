@@ -78,54 +78,6 @@ func noticeASilentServer() async throws {
     await broker.stop()
 }
 
-func timeOut(broker: LoopbackBroker, client: MQTTClient, clock: ManualClock) async throws {
-    broker.changeFaults { $0.withholdsAcknowledgements = true }
-    var arrivals = broker.arrivals().makeAsyncIterator()
-    let subscription = Task { try await client.subscribe(to: "alerts") }
-    _ = await arrivals.next()
-    await clock.advance(by: .seconds(10))
-    do { _ = try await subscription.value } catch { assert((error as? MQTTError)?.code == .timedOut) }
-}
-
-func publishTheWill() async throws {
-    let clock = try ManualClock()
-    let broker = try await LoopbackBroker.start(LoopbackBrokerOptions(), clock: clock)
-    let watcher = try MQTTClient(
-        broker.mqttURL, clientID: "watcher", configuration: MQTTConfiguration(), clock: clock)
-    try await watcher.connect()
-    var statuses = try await watcher.subscribe(to: "lamps/+/status").makeAsyncIterator()
-
-    var configuration = MQTTConfiguration(clientID: "lamp")
-    configuration.version = .v5_0
-    configuration.sessionExpiry = .seconds(60)
-    configuration.will = MQTTWill("offline", to: "lamps/1/status", delay: .seconds(5))
-    configuration.reconnect = .never
-    let lamp = try MQTTClient(broker.mqttURL, configuration: configuration, clock: clock)
-    try await lamp.connect()
-
-    await broker.dropConnection(of: "lamp")
-    await clock.advance(by: .seconds(4))
-    assert(watcher.counters.messagesReceived == 0)
-    await clock.advance(by: .seconds(1))
-    let status = try await statuses.next()
-    assert(status?.text == "offline")
-
-    await watcher.disconnect()
-    await broker.stop()
-}
-
-func loseAPing(broker: LoopbackBroker, client: MQTTClient, clock: ManualClock) async {
-    var arrivals = broker.arrivals().makeAsyncIterator()
-    await clock.advance(by: .seconds(60))
-    let ping = await arrivals.next()
-    assert(ping?.packet == .mqtt(.pingreq))
-
-    broker.inject(.drop, .received, .mqtt(.pingreq))
-    // 60 seconds of silence, 10 seconds of pingTimeout, and the wait before the next attempt.
-    await clock.advance(by: .seconds(72))
-    assert(client.state.isConnected && client.counters.connections == 2)
-}
-
 func makeImpatientClient(_ broker: LoopbackBroker) throws -> MQTTClient {
     var configuration = MQTTConfiguration(clientID: "impatient")
     configuration.reconnect = ReconnectPolicy(initialDelay: .milliseconds(1), maximumDelay: .milliseconds(10))

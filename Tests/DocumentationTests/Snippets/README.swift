@@ -13,38 +13,14 @@ func watchTheRooms() async throws {
     }
 }
 
-struct Temperature: Codable, Sendable {
-    var celsius: Double
-}
-
-extension MQTTTopic<Temperature> {
-    static let temperatures = MQTTTopic("home/+/temperature", as: .json, retain: true)
-}
-
-func watchTheKitchen() async throws {
-    let client = MQTTClient("mqtt://localhost", clientID: "kitchen-%%%%")
-    try await client.withConnection { client in
-        let temperatures = try await client.subscribe(to: .temperatures)
-        try await client.publish(Temperature(celsius: 21.5), to: .temperatures.at("kitchen"))
-        for try await element in temperatures {
-            print(element.captures[0], try element.value.celsius)
-        }
-    }
-}
-
-struct KitchenOrder: Codable, Sendable {
-    var pizza: Int
-}
-
 func workOffOrders() async throws {
     let client = STOMPClient("stomp://localhost")
     try await client.withConnection { client in
-        try await client.sendAndConfirm(KitchenOrder(pizza: 1), to: "/queue/orders")
+        try await client.sendAndConfirm("one pizza", to: "/queue/orders")
         let orders = try await client.subscribe(to: "/queue/orders", acknowledgement: .clientIndividual)
-        for try await message in orders {
-            let order = try message.value(KitchenOrder.self, as: .json)
-            print("pizza", order.pizza)
-            try message.acknowledge()
+        for try await order in orders {
+            print(order.text ?? "")
+            try order.acknowledge()
         }
     }
 }
