@@ -49,6 +49,23 @@ struct FleetPlaceTests {
         #expect(backwards.isEmpty)
     }
 
+    @Test func `on a round track a device stays beside it, also where the track passes its own beginning`() {
+        // Two laps of 400 fixes and 500 m of radius, which waver by 3 m.
+        let metres = 1 / 111_195.0
+        let track = recording(
+            (0..<800).map { step in
+                let (angle, radius) = (Double(step) * .pi / 200, step / 4 % 2 == 0 ? 503.0 : 497)
+                return (radius * metres * sin(angle), radius * metres * cos(angle))
+            })
+        for step in 60..<740 {
+            let angle = Double(step) * .pi / 200
+            let fix = track.fix(at: step, metresAside: -125)
+            let radius = (fix.latitude * sin(angle) + fix.longitude * cos(angle)) / metres
+            let along = (fix.latitude * cos(angle) - fix.longitude * sin(angle)) / metres
+            #expect(abs(radius - 375) < 5 && abs(along) < 5, "\(step)")
+        }
+    }
+
     @Test func `a device that stands still, and one at the edge of the map, stay on it`() {
         #expect(recording([(5, 6), (5, 6)]).fix(at: 0, metresAside: 100) == Fix(latitude: 5, longitude: 6))
         for fixes in [[(90.0, 0.0), (90, 1)], [(-90, 0), (-90, 1)], [(0, 180), (1, 180)], [(0, -180), (-1, -180)]] {

@@ -1,7 +1,7 @@
 import Foundation
 
-/// Where one device of a fleet with a name drives, so that the fleet is not one dot: where in the recording it starts, how
-/// fast it is, and how far beside the track.
+/// Spreads a fleet over the map: where in the recording a device starts, how fast it is, and how far beside the track it
+/// drives.
 package struct FleetPlace: Sendable, Equatable {
     /// The part of the recording before its first value, 0..<1.
     package let start: Double
@@ -10,12 +10,12 @@ package struct FleetPlace: Sendable, Equatable {
     /// Metres to the right of the track; negative is to the left.
     package let metresAside: Double
 
-    /// A device on its own, or one of a fleet that replays the recording together.
+    /// For a single device, and for a fleet that replays the recording together.
     package static let alone = FleetPlace(start: 0, pace: 1, metresAside: 0)
 
-    /// The place of a device; the first one starts at the beginning and stays on the track.
+    /// The place of a device. The first one starts at the beginning and drives on the track.
     package static func place(of index: Int, among count: Int) -> FleetPlace {
-        // Multiples of the golden ratio are spread evenly, however many there are.
+        // The fractions of multiples of an irrational number are spread evenly, however many there are.
         func spread(_ ratio: Double) -> Double { (Double(index) * ratio).truncatingRemainder(dividingBy: 1) }
         let side = (spread(0.618034) + 0.5).truncatingRemainder(dividingBy: 1) - 0.5
         return FleetPlace(
@@ -35,14 +35,24 @@ extension Recording where Value == Fix {
             let (north, east) = (to.latitude - from.latitude, (to.longitude - from.longitude) * narrowing)
             return (north, east, (north * north + east * east).squareRoot())
         }
-        // Two fixes either side, because single ones jitter, and so many that a turn takes longer than the device is
-        // aside: inside a turn that is too narrow for it a device would go backwards. As many ahead as behind, or the way
-        // would begin and end with a bend.
-        let ends = Swift.min(way(values[0], fix).length, way(fix, values[count - 1]).length)
-        let reach = Swift.min(4 * abs(degrees), ends)
+        // The direction of travel is measured between fixes that are four times as far away as the device is aside:
+        // neighbours jitter, and inside a narrow turn a device would drive backwards. It is measured equally far ahead and
+        // behind, so near an end of the track from fixes nearer by. That is a distance along the track, since a round
+        // track passes its ends on the way.
+        let window = Swift.max(0, index - 60)...Swift.min(count - 1, index + 60)
+        func reach(_ steps: some Sequence<Int>, _ wanted: Double) -> Double {
+            var sum = 0.0
+            for step in steps {
+                sum += way(values[step], values[step + 1]).length
+                if sum >= wanted { return wanted }
+            }
+            return sum
+        }
+        let behind = reach((window.lowerBound..<index).reversed(), 4 * abs(degrees))
+        let reached = reach(index..<window.upperBound, behind)
         var (first, last) = (Swift.max(0, index - 2), Swift.min(count - 1, index + 2))
-        while first > Swift.max(0, index - 60), way(values[first], fix).length < reach { first -= 1 }
-        while last < Swift.min(count - 1, index + 60), way(fix, values[last]).length < reach { last += 1 }
+        while first > window.lowerBound, way(values[first], fix).length < reached { first -= 1 }
+        while last < window.upperBound, way(fix, values[last]).length < reached { last += 1 }
         let (north, east, length) = way(values[first], values[last])
         guard length > 0 else { return fix }
         fix.latitude = Swift.max(-90, Swift.min(90, fix.latitude - degrees * east / length))
