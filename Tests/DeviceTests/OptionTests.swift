@@ -231,11 +231,14 @@ struct OptionTests {
             }
             #expect(help.split(separator: "\n").allSatisfy { $0.count <= 100 })
         }
-        guard case .show(let text) = try MotionsOptions.parse(["--bad", "--help"], environment: [:]) else {
+        guard case .show(let text) = try MotionsOptions.parse(["--bad", "--help"], environment: [:]),
+            case .show(let short) = try LocationsOptions.parse(["--bad", "-h"], environment: [:])
+        else {
             Issue.record("no help")
             return
         }
         #expect(text.hasPrefix("Usage: motions-device [options]"))
+        #expect(short.hasPrefix("Usage: locations-device [options]"))
     }
 
     @Test func noOptionIsDeclaredTwiceForOneProgram() {

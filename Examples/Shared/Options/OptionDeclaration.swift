@@ -134,7 +134,7 @@ extension OptionDeclaration {
         Exit at the first failure. Default: five attempts at the first connection; a connection that was lost is tried \
         again until it is back, less and less often.
         """)
-    static let showHelp = OptionDeclaration("--help", nil, "Show this text.")
+    static let showHelp = OptionDeclaration("--help", nil, "Show this text; -h does the same.")
     static let showVersion = OptionDeclaration("--version", nil, "Show the version.")
 
     /// Every option, in the order of the help.

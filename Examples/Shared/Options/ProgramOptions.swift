@@ -98,9 +98,10 @@ package struct MotionsOptions: Sendable {
     }
 }
 
-/// Help and version win over every other option and its mistakes: who asks for help has a reason.
+/// Help and version win over every other option, and over mistakes in it.
 private func shown(_ arguments: [String], for device: Device) -> String? {
-    if arguments.contains(OptionDeclaration.showHelp.name) { return HelpText.text(for: device) }
+    let help = [OptionDeclaration.showHelp.name, "-h"]
+    if arguments.contains(where: help.contains) { return HelpText.text(for: device) }
     if arguments.contains(OptionDeclaration.showVersion.name) { return HelpText.version(of: device) }
     return nil
 }
