@@ -1,8 +1,8 @@
 extension DeviceLink {
-    /// Runs the good-bye of a device, but for two seconds at most: a broker that does not answer must not delay the end.
+    /// Runs `goodBye` for two seconds at most, so that a broker that does not answer cannot delay the end.
     package func leave(_ goodBye: @escaping @Sendable () async -> Void) async {
         let (done, continuation) = AsyncStream.makeStream(of: Void.self)
-        // Not children of the task, which is cancelled already when the program was told to stop.
+        // Unstructured, because this task is already cancelled when the program is to stop.
         let leaving = Task {
             await goodBye()
             continuation.finish()

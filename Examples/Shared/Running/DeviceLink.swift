@@ -1,13 +1,13 @@
 import Messaging
 
-/// One device's connection: shows its states, holds the replay while it is away, and decides what is final.
+/// One device's connection: reports its states, pauses the replay while it is lost, and decides which failures are final.
 package struct DeviceLink<Client: DeviceClient>: Sendable {
     package let client: Client
     package let post: Fleet.Post
     package let tally = Tally()
-    /// Stands still while there is no connection.
+    /// Paused while there is no connection.
     package let replay = Replay(clock: ContinuousClock())
-    /// The number of the connection that messages may be sent over: what the last one left unconfirmed has been sent.
+    /// The number of the connection that messages may be sent over. What an earlier one left unconfirmed was sent first.
     private let prepared = Latest<Int>()
 
     package init(_ client: Client, _ post: Fleet.Post) {
@@ -16,11 +16,10 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
         replay.pause()
     }
 
-    /// Connects while it runs `body`, and disconnects. Returns when `body` does or when the program is to stop: `body` is then
-    /// cancelled and may still leave properly.
+    /// Connects, runs `body` and disconnects. When the program is to stop, `body` is cancelled and may still say good-bye.
     ///
-    /// - Parameter reconnected: Called when there is another connection, before the replay continues.
-    /// - Throws: What `body` throws, or a `DeviceFailure` when the client has stopped connecting.
+    /// - Parameter reconnected: Called after each reconnect, before the replay continues.
+    /// - Throws: What `body` throws, or a `DeviceFailure` when the client has stopped.
     package func run(
         reconnected: @escaping @Sendable () async -> Void = {}, _ body: @escaping @Sendable () async throws -> Void
     ) async throws {
@@ -34,7 +33,7 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
             await frames?.finish()
         } catch {
             await frames?.finish()
-            // An operation that is stopped half-way fails in many ways, none of which is worth reporting.
+            // How an operation fails that the user has stopped is not worth reporting.
             guard post.stop.isStopped else { throw error }
         }
     }
@@ -54,13 +53,12 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
                 group.addTask {
                     for await _ in watching {}
                     async let isConnected = connects()
-                    // The body subscribes before there is a connection: a session may have something to deliver with
-                    // the first bytes.
+                    // The body subscribes before there is a connection, since a resumed session delivers at once.
                     for await _ in connecting {}
                     do {
                         try await body()
                     } catch {
-                        // The watcher reports a client that has stopped connecting: it counts the attempts.
+                        // The watcher, which counts the attempts, reports that the client has stopped.
                         guard await isConnected else { return await untilCancelled() }
                         throw error
                     }
@@ -99,7 +97,7 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
         }
     }
 
-    /// Returns once there is a connection and everybody has been told.
+    /// Returns once there is a connection and `reconnected` has returned.
     package func untilConnected() async {
         await replay.time.untilResumed()
     }
@@ -111,8 +109,8 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
     // MARK: States
 
     /// - Parameters:
-    ///   - isWatching: Called when no state will be missed any more.
-    ///   - isConnecting: Called when the client is at work, so that it takes subscriptions.
+    ///   - isWatching: Called when no state can be missed.
+    ///   - isConnecting: Called when the client has begun to connect, so that it accepts subscriptions.
     ///   - reconnected: As in `run`.
     private func watch(
         isWatching: () -> Void, isConnecting: () -> Void, reconnected: () async -> Void
@@ -120,9 +118,10 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
         var states = client.states.makeAsyncIterator()
         isWatching()
         var connections = 0
-        var attempt = 0
-        // The number of the next attempt: what is counted to a user begins anew with each connection that is lost.
-        var next = 1
+        var hasBegun = false
+        // The number of the attempt that is made or waited for. It starts over with each connection that is lost; the
+        // client's own number starts over only when a connection has held for some time.
+        var attempt = 1
         var isConnected = false
         var lastReason = ""
         var silence: Task<Void, any Error>?
@@ -130,20 +129,20 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
         while let state = await states.next() {
             silence?.cancel()
             switch state {
-            case .connecting(let number):
+            case .connecting:
                 pause()
                 silence = Task {
                     try await Task.sleep(for: .seconds(3))
                     post.report("still waiting: \(client.server?.shown ?? post.fleet.name) has not answered yet")
                 }
                 isConnecting()
-                // What fails again and again says so in one line, not in two.
-                if attempt == 0 {
+                // After a failure, its line has announced this attempt.
+                if !hasBegun {
                     post.report("connecting to \(post.fleet.name)…")
                 } else if lastReason.isEmpty {
                     post.report("connecting…")
                 }
-                attempt = number
+                hasBegun = true
             case .connected:
                 let connection = client.connectionCount
                 connections += 1
@@ -158,15 +157,15 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
                     await reconnected()
                 }
                 prepared.value = connection
-                // A connection that is newer than this one is prepared first: its state is on its way.
+                // Unless this one is lost already: then the state of the next one is on its way.
                 if connection == client.connectionCount { replay.resume() }
             case .waiting(let delay, let failed, let failure):
                 pause()
                 let words = describe(failure, wasConnected: isConnected, connections: connections)
                 if connections == 0, Client.kind(failure) == .protocolError { throw words }
-                next = connections == 0 ? failed + 1 : isConnected ? 1 : next + 1
+                attempt = connections == 0 ? failed + 1 : isConnected ? 1 : attempt + 1
                 let most = connections == 0 ? post.fleet.options.reconnectPolicy.firstConnectAttempts : nil
-                let count = most.map { "\(next) of \($0)" } ?? "\(next)"
+                let count = most.map { "\(attempt) of \($0)" } ?? "\(attempt)"
                 let wait = "trying again in \(tenths(delay)) s (attempt \(count))"
                 let reason = words.message == lastReason ? "the same again" : words.message
                 post.report(reason + "; " + (isConnected ? "the replay waits; " : "") + wait, .bad)
@@ -175,7 +174,7 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
             case .disconnected(let failure?):
                 pause()
                 var words = describe(failure, wasConnected: isConnected, connections: connections)
-                if attempt > 1 { words.message = "gave up after \(attempt) attempts: \(words.message)" }
+                if !isConnected, attempt > 1 { words.message = "gave up after \(attempt) attempts: \(words.message)" }
                 throw words
             case .waitingForNetwork:
                 post.report("this device has no network; trying again when it has one", .bad)
@@ -185,7 +184,7 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
         }
     }
 
-    /// There is no connection: the replay waits for the next one.
+    /// Pauses the replay until there is a connection.
     private func pause() {
         replay.pause()
         post.fleet.meter.connection(of: post.index, isThere: false)
@@ -193,7 +192,7 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
 
     private func describe(_ failure: Client.Failure, wasConnected: Bool, connections: Int) -> DeviceFailure {
         var words = Client.final(failure)
-        // Continues the same sentence.
+        // More follows in the same sentence.
         if words.message.hasSuffix(".") { words.message.removeLast() }
         if wasConnected {
             words.message = "connection lost: \(words.message)"
@@ -215,15 +214,15 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
 
     // MARK: Sending
 
-    /// Runs `send` when there is a connection, and once more when that was lost meanwhile.
+    /// Runs `send` when there is a connection, and again if that is lost meanwhile.
     ///
-    /// - Throws: `CancellationError`, or a `DeviceFailure` for what another attempt would not mend.
+    /// - Throws: `CancellationError`, or a `DeviceFailure` for a failure that another attempt cannot mend.
     package func send(_ send: () async throws(Client.Failure) -> Void) async throws {
         while true {
             await replay.time.untilResumed()
             try Task.checkCancellation()
             guard prepared.value == client.connectionCount else {
-                // The watcher is about to stop the replay.
+                // The watcher is about to pause the replay.
                 try await Task.sleep(for: .milliseconds(20))
                 continue
             }
@@ -232,7 +231,7 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
             } catch {
                 try Task.checkCancellation()
                 guard Client.kind(error) == .lost else { throw Client.final(error) }
-                // The news of the loss is on its way to the watcher, which stops the replay.
+                // The watcher has not yet seen the loss, and is about to pause the replay.
                 try await Task.sleep(for: .milliseconds(20))
             }
         }
@@ -244,5 +243,5 @@ extension BrokerURL {
     fileprivate var shown: String { "\(scheme.rawValue):\(scheme == .unix ? "" : "//")\(endpoint)" }
 }
 
-/// The body of a device has come to its end.
+/// The body of a device has returned.
 private struct Finished: Error {}
