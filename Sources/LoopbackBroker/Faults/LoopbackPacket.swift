@@ -60,6 +60,19 @@ public struct LoopbackArrival: Sendable, Hashable {
 
     /// The payload as text; bytes that are not UTF-8 are replaced.
     public var text: String { String(decoding: payload, as: UTF8.self) }
+
+    /// Whether client, packet, topic, payload and `wasDropped` are equal.
+    public static func == (first: LoopbackArrival, second: LoopbackArrival) -> Bool {
+        first.client == second.client && first.packet == second.packet && first.topic == second.topic
+            && first.payload == second.payload && first.wasDropped == second.wasDropped
+    }
+
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(client)
+        hasher.combine(packet)
+        hasher.combine(topic)
+        hasher.combine(payload)
+    }
 }
 
 extension LoopbackArrival: CustomStringConvertible {
