@@ -2,7 +2,7 @@ package import Transport
 
 /// How the attempts of all clients begin and what follows their failures: a server with credentials, a stream, a verdict.
 ///
-/// `open` runs in the task of an attempt, everything else on the loop's thread.
+/// All of it runs on the loop's thread, `open` in the task of an attempt; only what is static runs on any thread.
 extension ClientCore {
     package static var stopped: Failure { .disconnectedByUser }
     package static func notStarted(_ error: TransportError) -> Failure { Failure(connecting: error) }

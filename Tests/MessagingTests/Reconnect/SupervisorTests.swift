@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 import Transport
 
-/// A supervisor with a client whose attempts fail as a script says.
+/// A supervisor whose client follows a script of verdicts.
 @Suite(.turns) struct SupervisorTests {
     enum Failure: Error, Equatable {
         case failed(Int)
@@ -20,7 +20,7 @@ import Transport
 
         init(_ script: [ReconnectVerdict]) { self.script = script }
 
-        /// One word for each attempt: its number, its server, and whether other credentials are needed.
+        /// For each attempt its number, its server, and `!` if the last credentials were refused.
         var attempts: [String] { state.withLock { $0.attempts } }
         var waits: Int { state.withLock { $0.waits } }
 
@@ -28,7 +28,7 @@ import Transport
             let mark = attempt.credentialsWereRefused ? "!" : ""
             state.withLock { $0.attempts.append("\(attempt.number)@\(attempt.server)\(mark)") }
         }
-        /// Succeeds at once with a supervisor, which then reports a connection.
+        /// If set, each attempt succeeds at once, and this supervisor is told; otherwise each attempt fails.
         let supervisor = Mutex<Supervisor<Client>?>(nil)
         private let ending = Mutex((isEnding: false, asked: 0))
         var isEnding: Bool {
@@ -49,7 +49,7 @@ import Transport
         func attach(_ opened: OpenedStream) { supervisor.withLock { $0 }?.established(at: 0) }
         func dropConnection() {}
         func sayGoodbye() {}
-        /// The states that were reported, by their names.
+        /// The names of the states that were reported.
         var states: [String] { reported.withLock { $0 } }
         func stateChanged(to state: ConnectionState<Failure>) {
             let name = String("\(state)".prefix { $0.isLetter })
@@ -60,7 +60,7 @@ import Transport
             failures[failures.count - 1].failure
         }
         static func firstFailure(_ failure: Failure) -> Failure { failure }
-        /// The last verdict of the script is repeated.
+        /// Repeats the last verdict of the script.
         func verdict(on failure: Failure, wasConnected: Bool) -> ReconnectVerdict {
             state.withLock { state in
                 state.asked += 1
@@ -69,7 +69,7 @@ import Transport
         }
     }
 
-    /// Has servers that no client opens.
+    /// An opener of servers whose names are never resolved.
     private static func opener(_ count: Int, _ loop: EventLoop) -> StreamOpener {
         var options = StreamOptions()
         options.schemes = [.mqtt]
@@ -117,7 +117,7 @@ import Transport
         #expect(client.waits == row.waits)
     }
 
-    @Test func `a started client makes its first attempts as often as others`() async throws {
+    @Test func `firstConnectAttempts does not limit a client that was started`() async throws {
         let client = Client([.wait])
         let loop = try EventLoop.start()
         defer { loop.stop() }
@@ -159,7 +159,7 @@ import Transport
 
     // MARK: Suspending
 
-    /// A connected supervisor whose connections end when a test says so.
+    /// A connected supervisor; a test ends its connections with `ended`.
     private func connected() async throws -> (Client, Supervisor<Client>, EventLoop) {
         let client = Client([.wait])
         let loop = try EventLoop.start()
@@ -174,12 +174,12 @@ import Transport
 
     private static let suspending = ["connecting", "connected", "disconnecting"]
 
-    /// Returns when the tasks that were just started on the loop wait for their answers.
+    /// Returns when the tasks that were just started on the loop are waiting.
     private func settle(_ loop: EventLoop) async {
         for _ in 0..<4 { await loop.result {} }
     }
 
-    /// Begins to suspend; the returned task ends when that is done.
+    /// Begins to suspend. The task ends when the client is suspended.
     private func suspending(_ client: Client, _ supervisor: Supervisor<Client>) async -> Task<Void, Never> {
         let task = Task { await supervisor.suspend() }
         #expect(await eventually { client.states == Self.suspending })
@@ -264,7 +264,7 @@ import Transport
         var moving = move()
         #expect(await eventually { client.states == Self.suspending })
         #expect(await loop.result { supervisor.isActive })
-        // Does not undo it.
+        // Does not undo the move.
         supervisor.resume()
         let connecting = Task(executorPreference: loop) { try await supervisor.connect(cancelled: .cancelled) }
         await settle(loop)
@@ -284,7 +284,7 @@ import Transport
         await stopping.value
         await #expect(throws: Failure.stopped) { try await moving.value }
         #expect(client.states.last == "disconnected")
-        // Without a connection it is the same as `connect`.
+        // Without a connection a move is a `connect`.
         try await move().value
         #expect(client.states.last == "connected")
         client.supervisor.withLock { $0 = nil }
@@ -306,7 +306,7 @@ import Transport
 
     // MARK: The network
 
-    /// A supervisor that tries for ever, with an hour between two attempts, and the network that it follows.
+    /// A supervisor that never stops, waits for an hour between attempts, and follows `network`.
     private final class Following {
         let client = Client([.wait])
         let network = NetworkMonitor()
@@ -353,7 +353,7 @@ import Transport
     @Test func `without a network an attempt follows after the longest delay, and its failure does not count`()
         async throws
     {
-        // The monitor knows the default path alone: over a Wi-Fi without a router the server may be there.
+        // The monitor knows only the default path: a server may be reachable over a Wi-Fi without a router.
         let clock = try ManualClock()
         let client = Client([.wait])
         let network = NetworkMonitor()
@@ -377,7 +377,7 @@ import Transport
         await clock.advance(by: .seconds(3600))
         #expect(client.attempts.count == 124)
         #expect(client.attempts.last == "2@1")
-        // A success in spite of the monitor.
+        // An attempt succeeds although the monitor reports no network.
         client.supervisor.withLock { $0 = supervisor }
         await clock.advance(by: .seconds(60))
         #expect(client.states.last == "connected")
