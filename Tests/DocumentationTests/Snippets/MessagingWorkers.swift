@@ -48,7 +48,7 @@ func bill(_ order: STOMPDecodedMessage<PizzaOrder>, _ client: STOMPClient) async
         guard let error = error as? STOMPError,
             [.notConnected, .connectionLost, .stale, .timedOut].contains(error.code)
         else { throw error }
-        // The client reconnects by itself, and the broker delivers the order again, unless it was billed.
+        // The client reconnects automatically, and the broker delivers the order again, unless it was billed.
         print("Order postponed:", error.message)
     }
 }
@@ -86,7 +86,7 @@ func billAtLeastOnce(_ order: STOMPDecodedMessage<PizzaOrder>, _ client: STOMPCl
 }
 
 /// Handles at most `limit` orders at the same time. When its task is cancelled it takes no further order, and returns when
-/// those in hand are finished.
+/// those in progress are finished.
 func handleOrders(
     _ client: STOMPClient, atOnce limit: Int = 8,
     by handle: @escaping @Sendable (STOMPDecodedMessage<PizzaOrder>) async throws -> Void
