@@ -47,6 +47,30 @@ import Transport
         }
     }
 
+    @Test func `an arrival that is repeated with DUP is equal to the first one`() async throws {
+        let clock = try ManualClock()
+        let broker = try await LoopbackBroker.start(clock: clock)
+        var configuration = MQTTConfiguration(clientID: "meter")
+        configuration.cleanStart = false
+        let client = try MQTTClient(broker.mqttURL, configuration: configuration, clock: clock)
+        try await client.connect()
+        broker.changeFaults { $0.withholdsAcknowledgements = true }
+        var arrivals = broker.arrivals().makeAsyncIterator()
+        let publishing = Task { try await client.publish("1", to: "a", qos: .atLeastOnce) }
+        let first = await arrivals.next()
+        broker.changeFaults { $0.withholdsAcknowledgements = false }
+        await broker.dropConnection(of: "meter")
+        await clock.advance(by: .seconds(1))
+        _ = try await publishing.value
+        #expect(await arrivals.next()?.packet == .mqtt(.connect))
+        let second = await arrivals.next()
+        #expect(first?.packet == .mqtt(.publish))
+        #expect(first == second)
+        #expect(Set([first, second]).count == 1)
+        await client.disconnect()
+        await broker.stop()
+    }
+
     @Test func whatIsQueuedIsCountedAsSentOnceItIsWritten() async throws {
         try await withMQTT { broker, client, clock in
             try await client.publish("1", to: "a")
