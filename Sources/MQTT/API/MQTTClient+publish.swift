@@ -105,10 +105,14 @@ extension MQTTClient {
     /// exactly once. A server that lost the session may get it twice, which
     /// ``MQTTEvent/sessionLost(republished:possibleDuplicates:)`` reports. A message that cannot be delivered, because the
     /// server refuses it or it expires, is reported as ``MQTTEvent/undelivered(_:)``.
+    /// - Returns: the message in the queue, which can be taken back.
     /// - Throws: ``MQTTError``; ``MQTTError/Code/invalidRequest`` for QoS 0, ``MQTTError/Code/queueFull`` depending on
     ///   ``MQTTConfiguration/queueOverflow``.
-    public nonisolated(nonsending) func enqueue(_ message: MQTTOutgoingMessage) async throws(MQTTError) {
-        try await sender.enqueue(inThisVersion(message))
+    @discardableResult
+    public nonisolated(nonsending) func enqueue(
+        _ message: MQTTOutgoingMessage
+    ) async throws(MQTTError) -> EnqueuedMessage {
+        EnqueuedMessage(core: core, token: try await sender.enqueue(inThisVersion(message)))
     }
 
     /// Publishes a message with QoS 0, whatever its own QoS, at once or not at all, without suspending.
@@ -160,6 +164,22 @@ extension MQTTClient {
         ///   QoS 0.
         @discardableResult
         public func withdraw() -> Bool { batch.map { core.sender.withdraw($0) } ?? false }
+    }
+}
+
+extension MQTTClient {
+    /// A message in the queue; made by ``MQTTClient/enqueue(_:)``.
+    public struct EnqueuedMessage: Sendable {
+        let core: MQTTClientCore
+        let token: UInt64
+
+        /// Takes the message back if it has not been sent yet: it waits for a connection, or for room among those in flight.
+        ///
+        /// It leaves the session store as well, and no event reports it. Takes time in proportion to the queue.
+        /// - Returns: true if the message was never sent and never will be; false if it was sent, has ended otherwise, or the
+        ///   store was closed by ``MQTTClient/disconnect()`` since.
+        @discardableResult
+        public func withdraw() -> Bool { core.sender.withdraw(token) }
     }
 }
 

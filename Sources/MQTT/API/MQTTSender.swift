@@ -177,10 +177,13 @@ struct MQTTSender {
     }
 
     /// Takes the only message of a batch back; false if it was sent, or has ended.
-    func withdraw(_ batch: MQTTSendBatch) -> Bool {
+    func withdraw(_ batch: MQTTSendBatch) -> Bool { withdraw(batch.token(of: 0)) }
+
+    /// Takes a message back that was never sent; false if it was sent, has ended, or is in a store that is closed.
+    func withdraw(_ token: UInt64) -> Bool {
         var ended = link.perform { machine in
             defer { machine.flushRecords() }
-            return machine.publishers.withdraw(batch, &machine.engine)
+            return machine.publishers.withdraw(token, &machine.engine, machine.journal)
         }
         guard var withdrawn = ended.take() else { return false }
         withdrawn.resume()
@@ -189,16 +192,21 @@ struct MQTTSender {
 
     // MARK: Messages that are stored
 
-    /// Hands a message over and returns when it is stored, or at once if there is no store.
-    nonisolated(nonsending) func enqueue(_ message: MQTTOutgoingMessage) async throws(MQTTError) {
+    /// The tokens of enqueued messages: each has its own, in all clients of the process.
+    private static let enqueued = Atomic<UInt64>(MQTTWaitingPublishers.unawaitedBit)
+
+    /// Hands a message over and returns its token when it is stored, or at once if there is no store.
+    nonisolated(nonsending) func enqueue(_ message: MQTTOutgoingMessage) async throws(MQTTError) -> UInt64 {
         guard message.qos != .atMostOnce else {
             throw .invalidRequest(
                 "A QoS 0 message has no delivery to wait for. Publish it, or enqueue it with QoS 1 or 2.")
         }
+        let token = Self.enqueued.add(1, ordering: .relaxed).newValue
         while true {
             if core.persistence != nil { try await core.prepareStore() }
             do throws(MQTTError) {
-                return try await enqueueOnce(message).get()
+                try await enqueueOnce(message, as: token).get()
+                return token
             } catch  where waitsForRoom(error) {
                 try await waitForRoom()
             } catch  where error.code == .disconnected {
@@ -207,14 +215,17 @@ struct MQTTSender {
         }
     }
 
-    private nonisolated(nonsending) func enqueueOnce(_ message: MQTTOutgoingMessage) async -> Result<Void, MQTTError> {
+    private nonisolated(nonsending) func enqueueOnce(
+        _ message: MQTTOutgoingMessage, as messageToken: UInt64
+    ) async -> Result<Void, MQTTError> {
         let token = Atomic(Waiters<Result<Void, MQTTError>>.noToken)
         return await waiting { waiter in
             var waiter: Waiter<Result<Void, MQTTError>>? = waiter
             var ended: Resumption<Result<Void, MQTTError>>?
             let hasDropped = link.perform(urgent: true) { machine in
                 guard let waiter = waiter.take() else { return false }
-                ended = machine.publishers.enqueue(message, waiter, token, &machine.engine, machine.journal)
+                ended = machine.publishers.enqueue(
+                    message, as: messageToken, waiter, token, &machine.engine, machine.journal)
                 machine.flushRecords()
                 return machine.publishers.hasDropped
             }

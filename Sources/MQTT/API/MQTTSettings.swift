@@ -76,6 +76,7 @@ final class MQTTSettings: Sendable {
         engine.outboundTopicAliasMaximum = options.outboundTopicAliasMaximum
         engine.subscribesFirst = true
         engine.dropsInvalidMessages = options.dropsInvalidMessages
+        engine.sendsNewestFirst = options.queueOrder == .newestFirst
         engine.maximumQueuedMessages = options.maximumQueuedMessages
         engine.maximumQueuedBytes = options.maximumQueuedBytes
         engine.maximumPublishesPerSecond = options.maximumPublishesPerSecond

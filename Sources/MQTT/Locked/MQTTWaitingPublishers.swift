@@ -14,7 +14,8 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
 
     /// Set in tokens of messages of a batch; single messages have tokens below it.
     static let batchBit = SendBatches<MQTTOutgoingMessage, Answer>.bit
-    /// Set alone in tokens of messages that no caller waits for: QoS 0, enqueued ones, and those of an earlier process.
+    /// Set in tokens of messages that no caller waits for: with a number for enqueued ones, alone for those of QoS 0 and of an
+    /// earlier process.
     static let unawaitedBit: UInt64 = 1 << 62
 
     /// Callers that wait for the acknowledgement of one message.
@@ -115,14 +116,21 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
         }
     }
 
-    /// Takes the only message of a batch out of the queue; nil if it was sent, or has ended.
-    mutating func withdraw(_ batch: MQTTSendBatch, _ engine: inout MQTTEngine) -> MQTTEndedPublishers? {
+    /// Takes a message of a batch, or an enqueued one, out of the queue; nil if it was sent, has ended, or would come back from
+    /// a store that is closed.
+    mutating func withdraw(
+        _ token: UInt64, _ engine: inout MQTTEngine, _ journal: MQTTJournal?
+    ) -> MQTTEndedPublishers? {
         var effects = MQTTEffects()
-        guard engine.withdraw(batch.token(of: 0), into: &effects) else { return nil }
+        guard MQTTJournal.refusal(nil, journal, engine) == nil, engine.withdraw(token, into: &effects) else {
+            return nil
+        }
         var ended = MQTTEndedPublishers()
-        batches.answer(
-            batch.token(of: 0), .failure(MQTTError(.cancelled, "The message was withdrawn before it was sent.")),
-            into: &ended.batches)
+        if token & Self.batchBit != 0 {
+            batches.answer(
+                token, .failure(MQTTError(.cancelled, "The message was withdrawn before it was sent.")),
+                into: &ended.batches)
+        }
         if effects.queueHasRoom { ended.rooms = roomWaiters.takeAll() }
         return ended
     }
@@ -156,16 +164,18 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
 
     /// Hands a message to the engine. Returns the waiter with its answer unless it waits until the message is stored.
     ///
-    /// - Parameter token: gets the token of the waiter.
+    /// - Parameters:
+    ///   - messageToken: that of the message.
+    ///   - token: gets the token of the waiter.
     mutating func enqueue(
-        _ message: MQTTOutgoingMessage, _ waiter: consuming Waiter<Result<Void, MQTTError>>,
+        _ message: MQTTOutgoingMessage, as messageToken: UInt64, _ waiter: consuming Waiter<Result<Void, MQTTError>>,
         _ token: borrowing Atomic<UInt64>, _ engine: inout MQTTEngine, _ journal: MQTTJournal?
     ) -> Resumption<Result<Void, MQTTError>>? {
         let failure: MQTTError? =
             Task.isCancelled
             ? .cancelledWait
             : journal?.failure ?? MQTTJournal.refusal(nil, journal, engine)
-                ?? hand(message, token: Self.unawaitedBit, &engine, at: loop.now)
+                ?? hand(message, token: messageToken, &engine, at: loop.now)
         guard failure == nil, journal != nil else {
             return Resumption(waiter, failure.map { .failure($0) } ?? .success(()))
         }

@@ -153,7 +153,7 @@ extension MQTTEngine {
             let isResent = session.window.resend >= 0
             let index = isResent ? session.window.resend : session.window.queue.first
             guard index >= 0 else { break }
-            let (head, sequence) = (session.window.slots[Int(index)].head, session.window.slots[Int(index)].sequence)
+            let head = session.window.slots[Int(index)].head
             let (byteCount, written) = (session.window.slots[Int(index)].messageBytes, publishesWritten)
             let isAlone = !head.flags.isAtMostOnce && refusals.sendsAlone(topic: head.topic)
             if isAlone, !session.window.isQuiet { break }
@@ -167,6 +167,8 @@ extension MQTTEngine {
             // It may have been given up instead.
             if publishesWritten != written { addToPace(byteCount, at: now) }
             guard isAlone, !session.window.isQuiet else { continue }
+            // It got a sequence of its sending, if the newest goes first.
+            let sequence = session.window.slots[Int(index)].sequence
             sentAlone(.message(sequence), [head.topic], head.flags.isExactlyOnce, at: now)
         }
         if options.value.persists { identifyQueued() }
@@ -192,7 +194,10 @@ extension SendWindow {
     var isQuiet: Bool { used == 0 && (requests.first < 0 || slots[Int(requests.first)].time == .max) }
 
     /// Whether one of these messages is in the queue, which begins with those that were in flight when a session was lost.
-    func queues(upTo sequence: UInt64) -> Bool { queue.first >= 0 && slots[Int(queue.first)].sequence <= sequence }
+    func queues(upTo sequence: UInt64) -> Bool {
+        guard queue.first >= 0, slots[Int(queue.first)].kind == .requeued else { return false }
+        return slots[Int(queue.first)].sequence <= sequence
+    }
 
     /// What was sent on this connection and is unanswered.
     var unanswered: RefusalSearch.Unanswered? {

@@ -168,7 +168,7 @@ extension MQTTEngine {
             if slot.head.packetID == 0 { session.window.releaseID(head.packetID) }
             return giveUp(index, .unsendable, refusal, &effects)
         }
-        session.window.recordFirstQueuedSent(head.packetID)
+        session.window.recordFirstQueuedSent(head.packetID, isNewestFirst: isNewestFirst)
         keepAlive.sent(at: now)
         return true
     }

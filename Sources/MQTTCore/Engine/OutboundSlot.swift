@@ -31,7 +31,7 @@ struct OutboundSlot: Sendable {
     var token: UInt64 = 0
     /// Publishes: when it came in. Requests: when the answer is late; `Int64.max` once that was reported.
     var time: Int64 = 0
-    /// Rises with each message: the order in which messages came in.
+    /// Rises with each message: the order in which messages came in, or were sent where the newest goes first.
     var sequence: UInt64 = 0
     /// The connection on which it holds a place of the window; 0 for none.
     var connection: UInt32 = 0
@@ -101,11 +101,16 @@ struct SlotChain: Sendable {
         count += 1
     }
 
-    mutating func prepend(_ index: Int32, _ slots: inout [OutboundSlot]) {
-        slots[Int(index)].previous = -1
-        slots[Int(index)].next = first
-        if first >= 0 { slots[Int(first)].previous = index } else { last = index }
-        first = index
+    mutating func prepend(_ index: Int32, _ slots: inout [OutboundSlot]) { insert(index, before: first, &slots) }
+
+    /// - Parameter next: a slot of the chain; -1 for its end.
+    mutating func insert(_ index: Int32, before next: Int32, _ slots: inout [OutboundSlot]) {
+        guard next >= 0 else { return append(index, &slots) }
+        let previous = slots[Int(next)].previous
+        slots[Int(index)].previous = previous
+        slots[Int(index)].next = next
+        slots[Int(next)].previous = index
+        if previous >= 0 { slots[Int(previous)].next = index } else { first = index }
         count += 1
     }
 

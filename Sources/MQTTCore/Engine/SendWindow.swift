@@ -5,7 +5,8 @@
 /// - `published`: PUBLISH sent, not acknowledged. After a reconnect `resend` walks it, and nothing else is sent before
 ///   it is through [MQTT 5.0 4.4.0-1, 4.6.0-1].
 /// - `received`: PUBREC came, in the order in which PUBREL was sent [MQTT 5.0 4.6.0-4].
-/// - `queue`: never sent. With a store the first of them have an identifier, which is stored before they are sent.
+/// - `queue`: never sent, behind those that were sent in a lost session. With a store the first of them have an identifier,
+///   which is stored before they are sent.
 /// - `requests`: SUBSCRIBE and UNSUBSCRIBE, in the order of their deadlines.
 ///
 /// `used` counts what holds a place of the peer's Receive Maximum on this connection, which includes what was sent
@@ -122,13 +123,24 @@ struct SendWindow: Sendable {
     // MARK: Publishing
 
     /// Puts a message at the end of the queue and returns its slot.
+    ///
+    /// - Parameter isNewestFirst: before all that were never sent, instead; without a store only.
     mutating func enqueue(
-        _ head: PublishHead, _ payload: [UInt8], _ properties: MQTTProperties, token: UInt64, at now: Int64
+        _ head: PublishHead, _ payload: [UInt8], _ properties: MQTTProperties, token: UInt64,
+        isNewestFirst: Bool = false, at now: Int64
     ) -> Int32 {
         let index = take(head, payload, properties, token, now)
         slots[Int(index)].kind = .queued
-        queue.append(index, &slots)
-        if unidentified < 0 { unidentified = index }
+        if isNewestFirst {
+            var next = queue.first
+            while next >= 0, slots[Int(next)].kind == .requeued { next = slots[Int(next)].next }
+            queue.insert(index, before: next, &slots)
+            // Without a store none has an identifier.
+            unidentified = queue.first
+        } else {
+            queue.append(index, &slots)
+            if unidentified < 0 { unidentified = index }
+        }
         queuedBytes += slots[Int(index)].queuedBytes
         if head.flags.isAtMostOnce { queuedAtMostOnceCount += 1 }
         return index
@@ -157,9 +169,15 @@ struct SendWindow: Sendable {
     }
 
     /// Moves the first message of the queue, written under a reserved identifier, into the window.
-    mutating func recordFirstQueuedSent(_ id: UInt16) {
+    ///
+    /// - Parameter isNewestFirst: it was sent before older ones. What was sent is repeated in the order of its sending.
+    mutating func recordFirstQueuedSent(_ id: UInt16, isNewestFirst: Bool) {
         let index = queue.first
         leaveQueue(index)
+        if isNewestFirst {
+            lastSequence += 1
+            slots[Int(index)].sequence = lastSequence
+        }
         enterWindow(index, id)
     }
 
@@ -199,6 +217,15 @@ struct SendWindow: Sendable {
         bind(id, to: index)
         published.append(index, &slots)
         used += 1
+    }
+
+    /// The first message of the queue that meets the condition, from its beginning or from its end.
+    func firstQueued(fromEnd: Bool, where isFound: (OutboundSlot) -> Bool) -> Int32? {
+        var index = fromEnd ? queue.last : queue.first
+        while index >= 0, !isFound(slots[Int(index)]) {
+            index = fromEnd ? slots[Int(index)].previous : slots[Int(index)].next
+        }
+        return index < 0 ? nil : index
     }
 
     /// Removes a message from the queue.

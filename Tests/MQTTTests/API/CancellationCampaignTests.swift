@@ -161,10 +161,11 @@ struct CancellationCampaignTests {
         Call(
             "enqueue", "enqueue(_:) [MQTTOutgoingMessage]",
             body: { subject, random in
-                guard Bool.random(using: &random) else {
-                    return try await subject.client.enqueue(MQTTOutgoingMessage("1", to: "a"))
+                if Bool.random(using: &random) {
+                    try await subject.client.enqueue(MQTTOutgoingMessage("1", to: "a")).withdraw()
+                } else {
+                    try await subject.client.enqueue(MQTTOutgoingMessage([1], to: "a"))
                 }
-                try await subject.client.enqueue(MQTTOutgoingMessage([1], to: "a"))
             }
         ),
         Call(

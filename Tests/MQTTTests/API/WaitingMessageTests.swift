@@ -133,6 +133,39 @@ struct WaitingMessageTests {
         await bench.stop()
     }
 
+    @Test(arguments: [false, true])
+    func `an enqueued message that has not been sent is withdrawn, from the store too`(hasStore: Bool) async throws {
+        let bench = try await Bench()
+        let store = MemorySessionStore()
+        func client() -> MQTTClient {
+            bench.client("sensor") {
+                $0.cleanStart = false
+                if hasStore { $0.sessionStore = store }
+            }
+        }
+        let receiver = try await bench.connected()
+        let messages = try await receiver.subscribe(to: "#")
+        let first = client()
+        let kept = try await first.enqueue(MQTTOutgoingMessage("kept", to: "a"))
+        let taken = try await first.enqueue(MQTTOutgoingMessage("taken back", to: "a"))
+        let late = try await first.enqueue(MQTTOutgoingMessage("late", to: "a"))
+        #expect(taken.withdraw())
+        #expect(!taken.withdraw())
+        #expect(first.backlog.queuedMessages == 2)
+        await first.disconnect()
+        // A store that is closed has the message still.
+        #expect(late.withdraw() == !hasStore)
+        let second = hasStore ? client() : first
+        try await second.connect()
+        #expect(try await messages.first(hasStore ? 2 : 1).map(\.text) == (hasStore ? ["kept", "late"] : ["kept"]))
+        try await second.publish("last", to: "a", qos: .atLeastOnce)
+        #expect(try await messages.first(1).map(\.text) == ["last"])
+        #expect(!kept.withdraw(), "sent")
+        await second.disconnect()
+        await receiver.disconnect()
+        await bench.stop()
+    }
+
     @Test func `a message that was sent is not withdrawn, and one of QoS 0 never is`() async throws {
         let server = ScriptedServer { step in
             if case .connectReceived = step.event { step.accept() }
