@@ -1,6 +1,7 @@
 public import MQTTCore
 public import Messaging
 import Transport
+import Wire
 
 extension MQTTClient {
     /// Publishes a request and returns the first response to it [MQTT 5.0 4.10]; 5.0 only.
@@ -45,6 +46,55 @@ extension MQTTClient {
         properties: MQTTProperties = []
     ) async throws(MQTTError) -> MQTTMessage {
         try await request(Array(text.utf8), to: topic, qos: qos, timeout: timeout, properties: properties)
+    }
+
+    /// Publishes a request of which the topics tell the responses apart, with any version of MQTT, and returns the first
+    /// response to it.
+    ///
+    ///     try await client.request("{}", to: "rpc/request/{id}", responseTopic: "rpc/response/{id}")
+    ///
+    /// The response topic is subscribed for this request only. Messages that the server had retained there are no responses.
+    /// - Parameters:
+    ///   - payload: the payload of the request: any sequence of bytes, such as an array or `Data`.
+    ///   - topic: the topic that the request is published to. Each `{id}` in it is replaced by a number that is random.
+    ///   - responseTopic: the topic that the response comes to, with the same number in place of each `{id}`. Without one the
+    ///     first message that is published there is the response.
+    ///   - qos: the QoS of the request, and the highest one of the response. Default: 1.
+    ///   - timeout: from the call to the response. Default: 10 seconds.
+    /// - Throws: ``MQTTError``; ``MQTTError/Code/timedOut`` without a response in time.
+    public nonisolated(nonsending) func request(
+        _ payload: some Sequence<UInt8>, to topic: String, responseTopic: String, qos: QoS = .atLeastOnce,
+        timeout: Duration = .seconds(10)
+    ) async throws(MQTTError) -> MQTTMessage {
+        var random = core.loop.random
+        let id = "\(UInt32.random(in: 1 ... .max, using: &random))"
+        let (topic, responseTopic) = (topic.replacing("{id}", with: id), responseTopic.replacing("{id}", with: id))
+        let payload = Array(payload)
+        let late = MQTTError(
+            .timedOut,
+            "No response to the request to '\(topic)' arrived at '\(responseTopic)' within \(timeout). Check that a client answers there, or raise the timeout."
+        )
+        let deadline = core.loop.now.advanced(byNanoseconds: timeout.inNanoseconds)
+        do {
+            return try await TimedCall.run(until: deadline, on: core.loop, late: late) {
+                let responses = try await self.subscribe(to: responseTopic, qos: qos)
+                _ = try await self.publish(bytes: payload, to: topic, qos: qos, retain: false, properties: [])
+                for try await response in responses where !response.isRetained { return response }
+                throw MQTTError.disconnectedByUser
+            }
+        } catch let error as MQTTError {
+            throw error
+        } catch {
+            throw .cancelledWait
+        }
+    }
+
+    /// Publishes a request that is text, of which the topics tell the responses apart; the parameters are those of bytes.
+    public nonisolated(nonsending) func request(
+        _ text: String, to topic: String, responseTopic: String, qos: QoS = .atLeastOnce,
+        timeout: Duration = .seconds(10)
+    ) async throws(MQTTError) -> MQTTMessage {
+        try await request(Array(text.utf8), to: topic, responseTopic: responseTopic, qos: qos, timeout: timeout)
     }
 
     /// Publishes any sequence of bytes as the response to a request.

@@ -60,6 +60,18 @@ func tellTheTime(client: MQTTClient) async throws {
     }
 }
 
+func readTheRelay(client: MQTTClient) async throws -> String? {
+    let state = try await client.request(
+        "state", to: "relay/7/request/{id}", responseTopic: "relay/7/response/{id}", timeout: .seconds(5))
+    return state.text
+}
+
+func answerForTheRelay(client: MQTTClient) async throws {
+    for try await request in try await client.subscribe(to: "relay/7/request/+") {
+        try await client.publish("on", to: "relay/7/response/\(request.captures[0])", qos: .atLeastOnce)
+    }
+}
+
 func publishWithProperties(client: MQTTClient) async throws {
     try await client.publish(
         "21.5", to: "house/kitchen/temperature", qos: .atLeastOnce,

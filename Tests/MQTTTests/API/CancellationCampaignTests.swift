@@ -277,6 +277,20 @@ struct CancellationCampaignTests {
             }
         ),
         Call(
+            "request without properties", "request(_:to:responseTopic:qos:timeout:) [some Sequence<UInt8>]",
+            body: { subject, _ in
+                _ = try await subject.client.request(
+                    [1], to: "question", responseTopic: "answer/{id}", timeout: .milliseconds(50))
+            }
+        ),
+        Call(
+            "request text without properties", "request(_:to:responseTopic:qos:timeout:) [String]",
+            body: { subject, _ in
+                _ = try await subject.client.request(
+                    "1", to: "question", responseTopic: "answer/{id}", timeout: .milliseconds(50))
+            }
+        ),
+        Call(
             "request a value",
             "request(_:as:to:returning:qos:timeout:properties:) [some Encodable & Sendable]",
             body: { subject, _ in

@@ -174,6 +174,54 @@ struct FeatureTests {
         await bench.stop()
     }
 
+    @Test(arguments: MQTTVersion.allCases)
+    func `requests whose topics tell the responses apart work with every version`(version: MQTTVersion) async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected { $0.version = version }
+        let server = try await bench.connected { $0.version = version }
+        try await server.publish("old", to: "answer", qos: .atLeastOnce, retain: true)
+        let requests = try await server.subscribe(to: "ask/+")
+        let serving = Task {
+            var held: [MQTTMessage] = []
+            for try await request in requests {
+                held.append(request)
+                guard held.count == 10 else { continue }
+                // The last one is answered first.
+                for request in held.reversed() {
+                    let text = request.text ?? ""
+                    try await server.publish(text + text, to: "answer/\(request.captures[0])", qos: .atLeastOnce)
+                }
+                break
+            }
+        }
+        let answers = try await withThrowingTaskGroup(of: (Int, String?).self) { group in
+            for number in 0..<10 {
+                group.addTask {
+                    let answer = try await client.request(
+                        "\(number)", to: "ask/{id}", responseTopic: "answer/{id}", timeout: .patience)
+                    return (number, answer.text)
+                }
+            }
+            return try await group.reduce(into: [:]) { $0[$1.0] = $1.1 }
+        }
+        #expect(answers == Dictionary(uniqueKeysWithValues: (0..<10).map { ($0, "\($0)\($0)") }))
+        try await serving.value
+        // What was retained is no response.
+        await #expect {
+            try await client.request([1], to: "nobody", responseTopic: "answer", timeout: .milliseconds(50))
+        } throws: {
+            ($0 as? MQTTError)?.code == .timedOut
+        }
+        let cancelled = Task {
+            try await client.request([1], to: "nobody", responseTopic: "answer", timeout: .patience)
+        }
+        cancelled.cancel()
+        await #expect { try await cancelled.value } throws: { ($0 as? MQTTError)?.code == .cancelled }
+        await client.disconnect()
+        await server.disconnect()
+        await bench.stop()
+    }
+
     @Test func `requests need 5_0, and a message that asks for no response gets none`() async throws {
         let bench = try await Bench()
         let client = try await bench.connected { $0.version = .v3_1_1 }
