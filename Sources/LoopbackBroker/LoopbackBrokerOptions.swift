@@ -140,8 +140,8 @@ public struct LoopbackBrokerLimits: Sendable {
     /// been without a connection for longest ends; clients are refused only if all sessions have connections.
     public var maximumSessions = 10_000
 
-    /// The highest QoS of MQTT messages: 5.0 clients learn it from CONNACK, a PUBLISH above it ends the connection, and
-    /// subscriptions are granted no more. Default: 2.
+    /// The highest QoS of MQTT messages: 5.0 clients learn it from CONNACK, a CONNECT whose will is above it is refused, a
+    /// PUBLISH above it ends the connection, and subscriptions are granted no more. Default: 2.
     public var maximumQoS: UInt8 = 2
     /// The keep alive that MQTT clients may have, in seconds. 5.0 clients that ask for another one are told the nearest
     /// (Server Keep Alive), and older ones are held to it; zero, which turns keep alive off, counts as too long unless the

@@ -163,6 +163,9 @@ extension MQTTClientHandler {
             return refuse(
                 .clientIdentifierNotValid, "the client identifier has more than \(limits.maximumClientIDBytes) bytes")
         }
+        if let will = connect.will, will.qos.rawValue > limits.maximumQoS {
+            return refuse(.qosNotSupported, "the QoS of the will is above \(limits.maximumQoS)")
+        }
         let keepAlive = limits.keepAlive(asked: connect.keepAlive)
         if keepAlive != connect.keepAlive { properties.serverKeepAlive = keepAlive }
         takeOver(clientID)

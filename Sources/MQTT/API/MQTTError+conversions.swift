@@ -87,6 +87,8 @@ extension MQTTError {
                     .unsupportedVersion,
                     "It does not support this version of MQTT: set another version, or fallbackVersions."
                 )
+            case .qosNotSupported: (.refused, "Lower the QoS of the will to the server's Maximum QoS.")
+            case .retainNotSupported: (.refused, "The server retains no messages: let the will not be retained.")
             default: (.refused, "Check the client's configuration against the server's.")
             }
         self.init(

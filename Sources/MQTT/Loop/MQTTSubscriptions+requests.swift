@@ -106,28 +106,45 @@ extension MQTTSubscriptions {
         _ filters: [String], _ properties: MQTTProperties = [],
         _ call: PendingCall<Result<MQTTUnsubscribeResult, MQTTError>>? = nil
     ) {
-        let packets = filters.inRequests(of: maximumFilters)
-        let tokens = packets.map { router.makeRequest(forgetting: $0) }
+        let packets = unsubscribePackets(filters.inRequests(of: maximumFilters), properties)
+        let wait = call.map { MQTTUnsubscribeWait($0, packetCount: packets.count) }
+        for (index, packet) in packets.enumerated() {
+            switch packet.written {
+            case .failure(let error): wait?.fail(MQTTError(error))
+            case .success(let token):
+                if let wait { router.unsubscribes[token] = (wait, index) }
+                for filter in packet.filters { core.news.tell(.unsubscribed(filter: filter)) }
+            }
+        }
+    }
+
+    /// Writes a packet for each list of filters; if one is larger than the server accepts, a packet for each of its filters.
+    ///
+    /// - Returns: the filters of each packet, and its token.
+    private func unsubscribePackets(
+        _ lists: [[String]], _ properties: MQTTProperties
+    ) -> [(filters: [String], written: Result<UInt64, MQTTUsageError>)] {
+        let tokens = lists.map { router.makeRequest(forgetting: $0) }
         let now = core.loop.now
-        let errors = core.link.perform { machine in
-            packets.indices.map { index -> MQTTUsageError? in
+        let written = core.link.perform { machine in
+            lists.indices.map { index -> Result<UInt64, MQTTUsageError> in
                 do throws(MQTTUsageError) {
                     try machine.engine.unsubscribe(
-                        packets[index], properties: properties, token: tokens[index], at: now)
-                    return nil
+                        lists[index], properties: properties, token: tokens[index], at: now)
+                    return .success(tokens[index])
                 } catch {
-                    return error
+                    return .failure(error)
                 }
             }
         }
-        let wait = call.map { MQTTUnsubscribeWait($0, packetCount: packets.count) }
-        for (index, error) in errors.enumerated() {
-            if let error {
-                wait?.fail(MQTTError(error))
-            } else {
-                if let wait { router.unsubscribes[tokens[index]] = (wait, index) }
-                for filter in packets[index] { core.news.tell(.unsubscribed(filter: filter)) }
+        return lists.indices.flatMap { index in
+            if case .failure(let error) = written[index] {
+                _ = router.takeRequest(tokens[index])
+                if error.code == .packetTooLarge, lists[index].count > 1 {
+                    return unsubscribePackets(lists[index].map { [$0] }, properties)
+                }
             }
+            return [(lists[index], written[index])]
         }
     }
 

@@ -69,6 +69,72 @@ struct LimitTests {
         await client.disconnect()
     }
 
+    @Test func `filters that are too large together are subscribed and unsubscribed in packets of their own`()
+        async throws
+    {
+        let server = SubscribingServer(maximumPacketSize: 200)
+        let client = server.scriptedServer.client { $0.version = .v5_0 }
+        try await client.connect()
+        let filters = ["a", "b", "c"].map { String(repeating: $0, count: 80) }
+        let messages = try await client.subscribe(to: filters.map { MQTTSubscriptionRequest(filter: $0) })
+        #expect(messages.reasonCodes.map(\.isError) == [false, false, false])
+        #expect(server.requestSizes == [1, 1, 1])
+        let result = try await messages.unsubscribe(properties: [])
+        #expect(result.reasonCodes == [.success, .success, .success])
+        #expect(server.unsubscribed == filters)
+        #expect(client.counters.connections == 1)
+        await client.disconnect()
+    }
+
+    @Test func `Server Keep Alive and missing subscription identifiers shape what is sent`() async throws {
+        let clock = try ManualClock()
+        let server = SubscribingServer(clock: clock) { properties in
+            properties.serverKeepAlive = 7
+            properties.subscriptionIdentifierAvailable = false
+        }
+        let client = server.scriptedServer.client {
+            $0.version = .v5_0
+            $0.keepAlive = .seconds(1_000)
+        }
+        var events = client.events.makeAsyncIterator()
+        try await client.connect()
+        let messages = [try await client.subscribe(to: "a"), try await client.subscribe(to: "a/#")]
+        #expect(server.properties == [[], []])
+        await clock.advance(by: .seconds(7))
+        var hasPinged = false
+        while !hasPinged, let event = await events.next() {
+            if case .pingSent = event { hasPinged = true }
+        }
+        #expect(hasPinged)
+        withExtendedLifetime(messages) {}
+        await client.disconnect()
+    }
+
+    @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])
+    func `a will above the server's Maximum QoS is refused, and the error says what to lower`(
+        version: MQTTVersion
+    ) async throws {
+        let bench = try await Bench { $0.limits.maximumQoS = 1 }
+        func connect(_ qos: QoS) async -> MQTTError? {
+            let client = bench.client("w\(qos.rawValue)") {
+                $0.version = version
+                $0.will = MQTTWill("gone", to: "w", qos: qos)
+                $0.reconnect = .never
+            }
+            let error = await error { () throws(MQTTError) in try await client.connect() }
+            await client.disconnect()
+            return error
+        }
+        let allowed = await connect(.atLeastOnce)
+        #expect(allowed == nil)
+        let refused = await connect(.exactlyOnce)
+        #expect(refused?.code == (version == .v5_0 ? .refused : .connectionLost))
+        guard version == .v5_0 else { return await bench.stop() }
+        #expect(refused?.reasonCode == .qosNotSupported)
+        #expect(refused?.message.contains("Maximum QoS") == true, "\(refused?.message ?? "")")
+        await bench.stop()
+    }
+
     @Test func `subscribing while the client was refused says why it was`() async throws {
         let server = ScriptedServer { step in
             guard case .connectReceived = step.event else { return }

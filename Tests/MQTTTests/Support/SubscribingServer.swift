@@ -17,8 +17,19 @@ final class SubscribingServer: Sendable {
     private let state = Mutex(State())
     private let scripted = Mutex<ScriptedServer?>(nil)
 
-    init(clock: ManualClock? = nil) {
-        let server = ScriptedServer(clock: clock) { [weak self] step in self?.handle(step) }
+    private let connackProperties: MQTTProperties
+
+    /// - Parameter change: what CONNACK has.
+    init(
+        clock: ManualClock? = nil, maximumPacketSize: UInt32 = 16 << 20,
+        _ change: (inout MQTTProperties) -> Void = { _ in }
+    ) {
+        var properties = MQTTProperties()
+        change(&properties)
+        connackProperties = properties
+        let server = ScriptedServer(maximumPacketSize: maximumPacketSize, clock: clock) { [weak self] step in
+            self?.handle(step)
+        }
         scripted.withLock { $0 = server }
     }
 
@@ -50,7 +61,7 @@ final class SubscribingServer: Sendable {
 
     private func handle(_ step: ScriptedServer.Step) {
         switch step.event {
-        case .connectReceived: step.accept()
+        case .connectReceived: step.accept(properties: connackProperties)
         case .subscribeReceived(let packet):
             let isWithheld = state.withLock { state in
                 state.subscribed.append(packet)
