@@ -1,6 +1,7 @@
 import LoopbackBroker
 import MQTT
 import STOMP
+import Synchronization
 import TestSupport
 import Testing
 
@@ -229,34 +230,84 @@ import Testing
         }
     }
 
-    @Test(arguments: [("AWS", MQTTVersion.v3_1_1), ("AWS", .v5_0), ("Azure", .v3_1_1), ("Azure", .v5_0)])
-    func `a client with default options is at home on a service, with twenty subscriptions over three reconnects`(
-        service: String, version: MQTTVersion
-    ) async throws {
+    /// A broker with the limits of a service, and a client that is used as the first page and an ordinary program do: the
+    /// first example, then twenty subscriptions over three reconnects.
+    ///
+    /// - Returns: whether each message arrived, over four connections.
+    private func isAtHome(
+        on service: Service, _ change: (inout MQTTConfiguration) -> Void, qos: QoS = .atLeastOnce
+    ) async throws -> Bool {
         let clock = try ManualClock()
-        let options: LoopbackBrokerOptions = service == "AWS" ? .awsIoT : .azureEventGrid
-        let broker = try await LoopbackBroker.start(options, clock: clock)
-        var configuration = MQTTConfiguration(clientID: "meter")
-        configuration.version = version
-        configuration.keepAlive = .seconds(60)
-        let client = MQTTClient(broker.urls.mqtt ?? "", configuration: configuration, clock: clock)
-        try await client.connect()
-        var received: [MQTTSubscription] = []
-        for number in 0..<20 { received.append(try await client.subscribe(to: "site/\(number)/+")) }
-        var iterators = received.map { $0.makeAsyncIterator() }
-        for round in 0..<4 {
-            for index in iterators.indices {
-                try await client.publish("\(round)", to: "site/\(index)/state", qos: .atLeastOnce)
-                #expect(try await iterators[index].next()?.text == "\(round)")
+        let broker = try await LoopbackBroker.start(service.options, clock: clock)
+        var configuration = MQTTConfiguration(clientID: "kitchen-%%%%")
+        change(&configuration)
+        let client = MQTTClient(try broker.mqttURL, configuration: configuration, clock: clock)
+        let hasEnded = Atomic(false)
+        let program = Task(executorPreference: client.executor) {
+            defer { hasEnded.store(true, ordering: .relaxed) }
+            try await client.connect()
+            let readings = try await client.subscribe(to: "home/+/temperature", qos: qos)
+            try await client.publish("21.5", to: "home/kitchen/temperature", qos: .atLeastOnce)
+            for try await reading in readings {
+                guard reading.captures == ["kitchen"], reading.text == "21.5" else { return false }
+                break
             }
-            guard round < 3 else { break }
-            await broker.dropAllConnections()
-            await clock.advance(by: .seconds(60))
-            #expect(client.state.isConnected)
-            #expect(broker.statistics.connections == round + 2)
+            var received: [MQTTSubscription.Iterator] = []
+            for number in 0..<20 {
+                received.append(try await client.subscribe(to: "site/\(number)/+", qos: qos).makeAsyncIterator())
+            }
+            for round in 0..<4 {
+                for index in received.indices {
+                    try await client.publish("\(round)", to: "site/\(index)/state", qos: .atLeastOnce)
+                    guard try await received[index].next()?.text == "\(round)" else { return false }
+                }
+                if round < 3 { await broker.dropAllConnections() }
+            }
+            return broker.statistics.connections == 4
         }
+        // A second for each step: what hangs is given up after ten minutes.
+        for _ in 0..<600 where !hasEnded.load(ordering: .relaxed) { await clock.advance(by: .seconds(1)) }
+        program.cancel()
+        let isAtHome = (try? await program.value) ?? false
         await client.disconnect()
         await broker.stop()
+        return isAtHome
+    }
+
+    enum Service: CaseIterable {
+        case awsIoT, azureEventGrid, strict
+
+        var options: LoopbackBrokerOptions {
+            switch self {
+            case .awsIoT: return .awsIoT
+            case .azureEventGrid: return .azureEventGrid
+            case .strict:
+                var options = LoopbackBrokerOptions()
+                options.faults = .strict()
+                return options
+            }
+        }
+    }
+
+    @Test(arguments: Service.allCases, [MQTTVersion.v3_1_1, .v5_0])
+    func `a client with default options is at home on a service, with twenty subscriptions over three reconnects`(
+        service: Service, version: MQTTVersion
+    ) async throws {
+        let isAtHome = try await isAtHome(on: service) { $0.version = version }
+        #expect(isAtHome)
+    }
+
+    @Test func `a client that asks for more than a service allows is not at home there`() async throws {
+        for service in [Service.awsIoT, .strict] {
+            let withQoS2 = try await isAtHome(on: service, { _ in }, qos: .exactlyOnce)
+            #expect(!withQoS2, "\(service)")
+            let withLargeRequests = try await isAtHome(on: service) { $0.maximumFiltersPerRequest = 20 }
+            #expect(!withLargeRequests, "\(service)")
+        }
+        let withLongName = try await isAtHome(on: .awsIoT) { $0.clientID = String(repeating: "x", count: 129) }
+        #expect(!withLongName)
+        let withWill = try await isAtHome(on: .azureEventGrid) { $0.will = MQTTWill("x", to: "w", qos: .exactlyOnce) }
+        #expect(!withWill)
     }
 
     @Test func `forbidden destinations are answered by ERROR without a receipt`() async throws {

@@ -9,7 +9,8 @@ import Transport
 /// How many filters SUBSCRIBE and UNSUBSCRIBE have, and which QoS they ask for.
 @Suite("Client: what SUBSCRIBE asks for", .turns)
 struct RequestSizeTests {
-    /// Answers SUBSCRIBE and UNSUBSCRIBE, and closes the connection for more than eight filters, as AWS IoT Core does.
+    /// Answers SUBSCRIBE and UNSUBSCRIBE, but no SUBSCRIBE with QoS 2, and closes the connection for more than eight filters,
+    /// as AWS IoT Core does.
     private final class StrictServer: Sendable {
         struct Seen {
             var subscribed: [(connection: Int, filters: [MQTTSubscriptionRequest])] = []
@@ -18,9 +19,13 @@ struct RequestSizeTests {
 
         let seen = Mutex(Seen())
         private let scripted = Mutex<ScriptedServer?>(nil)
+        private let sendsMessages: Bool
 
-        /// - Parameter properties: of CONNACK, by the number of the connection.
-        init(properties: @escaping @Sendable (Int) -> MQTTProperties = { _ in [] }) {
+        /// - Parameters:
+        ///   - sendsMessages: whether each filter that is subscribed gets a message.
+        ///   - properties: of CONNACK, by the number of the connection.
+        init(sendsMessages: Bool = false, properties: @escaping @Sendable (Int) -> MQTTProperties = { _ in [] }) {
+            self.sendsMessages = sendsMessages
             let server = ScriptedServer { [weak self] step in self?.handle(step, properties) }
             scripted.withLock { $0 = server }
         }
@@ -33,9 +38,17 @@ struct RequestSizeTests {
             case .subscribeReceived(let packet):
                 seen.withLock { $0.subscribed.append((step.connection, packet.subscriptions)) }
                 guard packet.subscriptions.count <= 8 else { return step.perform { $0.wantsClose = true } }
+                // Only where the test is about it: others ask what a named QoS becomes.
+                if sendsMessages, packet.subscriptions.contains(where: { $0.qos == .exactlyOnce }) { return }
                 step.perform { machine in
                     let codes = packet.subscriptions.map { MQTTReasonCode(rawValue: $0.qos.rawValue) }
                     try? machine.engine.acknowledgeSubscribe(packet.packetID, codes: codes, at: MonotonicClock.now)
+                    guard sendsMessages else { return }
+                    for subscription in packet.subscriptions {
+                        _ = try? machine.engine.publish(
+                            topic: subscription.filter.replacing("+", with: "kitchen"),
+                            payload: Array("\(step.connection)".utf8), at: MonotonicClock.now)
+                    }
                 }
             case .unsubscribeReceived(let packet):
                 seen.withLock { $0.unsubscribed.append(packet.filters) }
@@ -93,6 +106,47 @@ struct RequestSizeTests {
         #expect(second == [8, 8, 4])
         withExtendedLifetime(all) {}
         await client.disconnect()
+    }
+
+    @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])
+    func `the first example and twenty subscriptions live through three reconnects with a server that is strict`(
+        version: MQTTVersion
+    ) async throws {
+        let strict = StrictServer(sendsMessages: true)
+        let client = strict.server.client { $0.version = version }
+        try await client.withConnection { client in
+            let readings = try await client.subscribe(to: "home/+/temperature")
+            try await client.publish("21.5", to: "home/kitchen/temperature", qos: .atLeastOnce)
+            for try await reading in readings {
+                #expect(reading.captures == ["kitchen"])
+                break
+            }
+            var received: [MQTTSubscription.Iterator] = []
+            for number in 0..<20 {
+                received.append(try await client.subscribe(to: "site/\(number)/+").makeAsyncIterator())
+            }
+            for round in 1...4 {
+                for index in received.indices { #expect(try await received[index].next()?.text == "\(round)") }
+                if round < 4 { strict.server.link?.dropConnection() }
+            }
+            #expect(client.counters.connections == 4)
+        }
+    }
+
+    @Test func `larger requests, and QoS 2, are too much for that server`() async throws {
+        let strict = StrictServer(sendsMessages: true)
+        let large = strict.server.client { $0.maximumFiltersPerRequest = 20 }
+        try await large.connect()
+        let filters = Self.filters.map { MQTTSubscriptionRequest(filter: $0) }
+        let subscribing = Task { try await large.subscribe(to: filters) }
+        #expect(await eventually { large.counters.connections > 1 })
+        subscribing.cancel()
+        await large.disconnect()
+        let exact = strict.server.client { $0.requestTimeout = .milliseconds(50) }
+        try await exact.connect()
+        let late = await error { () throws(MQTTError) in _ = try await exact.subscribe(to: "a", qos: .exactlyOnce) }
+        #expect(late?.code == .timedOut)
+        await exact.disconnect()
     }
 
     @Test func `a subscription asks for QoS 1 unless its caller names another`() async throws {
