@@ -14,6 +14,8 @@ public final class ActiveMQ: RunningBroker {
         public var tls: BrokerTLS?
         /// Keeps messages in KahaDB, on disk, through `stop()` and `kill()`.
         public var persistence = false
+        /// The folder of a KahaDB of another broker, for a pair of which one serves clients at a time; nil for an own one.
+        public var sharedStore: String?
         /// A query for the STOMP connector's URI, as `transport.defaultHeartBeat=1000,1000`.
         public var stompQuery = ""
         /// More XML for the `<broker>` element, placed before the connectors in the alphabet that its schema demands.
@@ -45,9 +47,22 @@ public final class ActiveMQ: RunningBroker {
         return try await start(options)
     }
 
+    /// Starts two brokers over one store. The first one serves clients; the second one does when the first has ended.
+    public static func startPair() async throws -> [ActiveMQ] {
+        let first = try await start { $0.persistence = true }
+        var options = first.options
+        options.sharedStore = first.store
+        let second = try await ActiveMQ(options)
+        try await second.launch()
+        return [first, second]
+    }
+
+    private let store: String
+
     private init(_ options: Options) async throws {
         self.options = options
         let scratch = try ScratchDirectory("activemq")
+        store = options.sharedStore ?? scratch.file("data/kahadb")
         stompPort = FreePort.next()
         stompNIOPort = FreePort.next()
         mqttPort = FreePort.next()
@@ -69,7 +84,8 @@ public final class ActiveMQ: RunningBroker {
             connectors.append(("stomp+ssl", "stomp+ssl://127.0.0.1:\(stompTLSPort)\(clients)"))
         }
         try scratch.write(
-            Self.configuration(options, data: scratch.file("data"), security: security, connectors: connectors),
+            Self.configuration(
+                options, data: scratch.file("data"), store: store, security: security, connectors: connectors),
             to: "conf/activemq.xml")
         try scratch.giveTo(user: "activemq")
 
@@ -101,7 +117,7 @@ public final class ActiveMQ: RunningBroker {
         """
 
     private static func configuration(
-        _ options: Options, data: String, security: String, connectors: [(name: String, uri: String)]
+        _ options: Options, data: String, store: String, security: String, connectors: [(name: String, uri: String)]
     ) -> String {
         let users = options.users.map {
             #"<authenticationUser username="\#($0.name)" password="\#($0.password)" groups="users"/>"#
@@ -120,7 +136,7 @@ public final class ActiveMQ: RunningBroker {
             <broker xmlns="\(schema)" useJmx="false" brokerName="localhost" dataDirectory="\(data)" \
             persistent="\(options.persistence)">
             \(options.destinationPolicy)
-            \(options.persistence ? #"<persistenceAdapter><kahaDB directory="\#(data)/kahadb"/></persistenceAdapter>"# : "")
+            \(options.persistence ? persistence(store) : "")
             \(plugins)
             \(security)
             <transportConnectors>\(transports.joined(separator: "\n"))</transportConnectors>
@@ -128,6 +144,12 @@ public final class ActiveMQ: RunningBroker {
             </beans>
 
             """
+    }
+
+    /// The one that waits for the lock looks each second, and not each ten.
+    private static func persistence(_ store: String) -> String {
+        let lock = #"<locker><shared-file-locker lockAcquireSleepInterval="1000"/></locker>"#
+        return #"<persistenceAdapter><kahaDB directory="\#(store)">\#(lock)</kahaDB></persistenceAdapter>"#
     }
 
     /// Java reads PKCS #12: one store with the server's key, and one with the authority, which only `keytool` can mark

@@ -16,6 +16,10 @@ extension RunningBroker {
     /// Starts it again on the same ports and data, after ending it with SIGTERM if it still runs.
     public func restart() async throws { try await server.restart() }
 
+    /// Starts it again on the same ports and data, without waiting until it serves clients: the second of a pair does not
+    /// while the first has their lock.
+    public func launch() async throws { _ = try await server.launch() }
+
     /// Suspends all its processes, and returns when they stand still: connections stay open and nothing answers.
     public func freeze() async { await server.freeze() }
 
@@ -66,8 +70,7 @@ public final class BrokerServer: Sendable {
     ///
     /// How long that takes depends on the machine, so the wait ends when the broker has exited or makes no progress.
     func startNow() async throws {
-        let child = try await ChildProcess.start(command)
-        process.withLock { $0 = child }
+        let child = try await launch()
         var progress = StartProgress()
         var failure: String?
         while failure == nil {
@@ -78,6 +81,12 @@ public final class BrokerServer: Sendable {
             try await Task.sleep(for: .milliseconds(10))
         }
         throw TimeoutError("the broker \(failure ?? ""); \(child.report)log:\n\(log)")
+    }
+
+    func launch() async throws -> ChildProcess {
+        let child = try await ChildProcess.start(command)
+        process.withLock { $0 = child }
+        return child
     }
 
     private func listensEverywhere() async -> Bool {

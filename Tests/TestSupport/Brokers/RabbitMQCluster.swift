@@ -7,13 +7,15 @@ public final class RabbitMQCluster: Sendable {
     private let portMapper: ChildProcess
 
     /// Starts three nodes on free ports; they end with the last reference.
-    public static func start() async throws -> RabbitMQCluster {
+    ///
+    /// - Parameter extraLines: for the `rabbitmq.conf` of each node.
+    public static func start(extraLines: [String] = []) async throws -> RabbitMQCluster {
         try Broker.rabbitMQ.requireInstalled()
         let mapperPort = FreePort.next()
         let portMapper = try await RabbitMQ.startPortMapper(mapperPort)
-        let first = try await node("one", mapperPort, joins: nil)
-        let second = try await node("two", mapperPort, joins: "one")
-        let third = try await node("three", mapperPort, joins: "one")
+        let first = try await node("one", mapperPort, joins: nil, extraLines)
+        let second = try await node("two", mapperPort, joins: "one", extraLines)
+        let third = try await node("three", mapperPort, joins: "one", extraLines)
         let cluster = RabbitMQCluster([first, second, third], portMapper)
         // One permit for all: none of the three may wait for a permit while another waits for it.
         try await Permits.starts.hold {
@@ -26,8 +28,12 @@ public final class RabbitMQCluster: Sendable {
         return cluster
     }
 
-    private static func node(_ name: String, _ mapperPort: Int, joins first: String?) async throws -> RabbitMQ {
-        try await RabbitMQ(RabbitMQ.Options(), RabbitMQ.Membership(name: name, mapperPort: mapperPort, joins: first))
+    private static func node(
+        _ name: String, _ mapperPort: Int, joins first: String?, _ extraLines: [String]
+    ) async throws -> RabbitMQ {
+        var options = RabbitMQ.Options()
+        options.extraLines = extraLines
+        return try await RabbitMQ(options, RabbitMQ.Membership(name: name, mapperPort: mapperPort, joins: first))
     }
 
     private init(_ nodes: [RabbitMQ], _ portMapper: ChildProcess) {
