@@ -17,12 +17,19 @@ extension MQTTClient {
     public nonisolated(nonsending) func publish(_ message: MQTTOutgoingMessage) async throws(MQTTError)
         -> MQTTPublishResult
     {
-        let message = inThisVersion(message)
+        guard let hook = core.settings.messageHook else { return try await publishNow(inThisVersion(message)) }
+        return try await hook.send(message) { (changed) async throws(MQTTError) in
+            try await publishNow(inThisVersion(changed, of: message))
+        }
+    }
+
+    private nonisolated(nonsending) func publishNow(
+        _ message: MQTTOutgoingMessage
+    ) async throws(MQTTError) -> MQTTPublishResult {
         guard message.qos == .atMostOnce else { return try await sender.publishAcknowledged(message) }
-        return MQTTPublishResult(
-            try await publish(
-                bytes: message.payload, to: message.topic, qos: .atMostOnce, retain: message.retain,
-                properties: message.properties))
+        try await publishAtMostOnce(
+            message.payload, to: message.topic, retain: message.retain, properties: message.properties)
+        return MQTTPublishResult(.success)
     }
 
     /// Publishes any sequence of bytes, such as an array or `Data`; otherwise as ``publish(_:)-(MQTTOutgoingMessage)``.
@@ -56,14 +63,20 @@ extension MQTTClient {
     nonisolated(nonsending) func publish(
         bytes payload: [UInt8], to topic: String, qos: QoS, retain: Bool, properties: MQTTProperties
     ) async throws(MQTTError) -> MQTTReasonCode {
-        guard qos == .atMostOnce else {
+        guard qos == .atMostOnce, core.settings.messageHook == nil else {
             let message = MQTTOutgoingMessage(payload, to: topic, qos: qos, retain: retain, properties: properties)
-            return try await sender.publishAcknowledged(message).reasonCode
+            return try await publish(message).reasonCode
         }
+        try await publishAtMostOnce(payload, to: topic, retain: retain, properties: properties)
+        return .success
+    }
+
+    private nonisolated(nonsending) func publishAtMostOnce(
+        _ payload: [UInt8], to topic: String, retain: Bool, properties: MQTTProperties
+    ) async throws(MQTTError) {
         while try !sender.publishAtMostOnce(payload, to: topic, retain: retain, properties: properties) {
             try await sender.roomForAtMostOnce()
         }
-        return .success
     }
 
     /// Publishes many messages in their order and returns when the guarantees of all are fulfilled, with a single wait.
@@ -77,7 +90,10 @@ extension MQTTClient {
     /// - Returns: the result of each message, in their order. Messages that have no answer yet when the task is cancelled, or
     ///   when the client stops connecting, fail with that reason; those that were sent may arrive all the same.
     public nonisolated(nonsending) func publish(_ messages: [MQTTOutgoingMessage]) async -> PublishResults {
-        await sender.publish(inThisVersion(messages))
+        guard let hook = core.settings.messageHook else { return await sender.publish(inThisVersion(messages)) }
+        return await hook.send(messages) { changed in
+            await sender.publish(zip(changed, messages).map { inThisVersion($0, of: $1) })
+        }
     }
 
     /// Publishes a message and returns without waiting for its acknowledgement, which can be awaited later.
@@ -93,7 +109,13 @@ extension MQTTClient {
             _ = try await publish(message)
             return Confirmation(core: core, batch: nil)
         }
-        return Confirmation(core: core, batch: try await sender.publishForConfirmation(inThisVersion(message)))
+        guard let hook = core.settings.messageHook else {
+            return Confirmation(core: core, batch: try await sender.publishForConfirmation(inThisVersion(message)))
+        }
+        return try await hook.send(message) { (changed) async throws(MQTTError) in
+            let changed = inThisVersion(changed, of: message)
+            return Confirmation(core: core, batch: try await sender.publishForConfirmation(changed))
+        }
     }
 
     /// Adds a message to the queue and returns when it is stored in the ``MQTTConfiguration/sessionStore``; without one,
@@ -112,16 +134,45 @@ extension MQTTClient {
     public nonisolated(nonsending) func enqueue(
         _ message: MQTTOutgoingMessage
     ) async throws(MQTTError) -> EnqueuedMessage {
-        EnqueuedMessage(core: core, token: try await sender.enqueue(inThisVersion(message)))
+        guard let hook = core.settings.messageHook else {
+            return EnqueuedMessage(core: core, token: try await sender.enqueue(inThisVersion(message)))
+        }
+        return try await hook.send(message) { (changed) async throws(MQTTError) in
+            EnqueuedMessage(core: core, token: try await sender.enqueue(inThisVersion(changed, of: message)))
+        }
     }
 
     /// Publishes a message with QoS 0, whatever its own QoS, at once or not at all, without suspending.
     ///
     /// - Returns: false if the outbox is full, or the queue while messages wait for subscriptions after a reconnect.
     public nonisolated func tryPublish(_ message: MQTTOutgoingMessage) throws(MQTTError) -> Bool {
-        let message = inThisVersion(message)
-        return try sender.publishAtMostOnce(
+        guard let hook = core.settings.messageHook else { return try tryPublishNow(inThisVersion(message)) }
+        var changed = message
+        let completion = hook.sending(&changed)
+        do throws(MQTTError) {
+            let isPublished = try tryPublishNow(inThisVersion(changed, of: message))
+            completion?(
+                isPublished ? .success(()) : .failure(MQTTError(.queueFull, "The outbox is full. Try again later.")))
+            return isPublished
+        } catch {
+            completion?(.failure(error))
+            throw error
+        }
+    }
+
+    private nonisolated func tryPublishNow(_ message: MQTTOutgoingMessage) throws(MQTTError) -> Bool {
+        try sender.publishAtMostOnce(
             message.payload, to: message.topic, retain: message.retain, properties: message.properties)
+    }
+
+    /// A message that the hook has changed, as the version of the connection can carry it.
+    private nonisolated func inThisVersion(
+        _ changed: MQTTOutgoingMessage, of message: MQTTOutgoingMessage
+    ) -> MQTTOutgoingMessage {
+        guard !speaksProperties else { return changed }
+        var changed = changed
+        changed.properties = message.properties
+        return inThisVersion(changed)
     }
 
     /// The message as the version of the connection can carry it: without the properties that only its format declares,

@@ -25,7 +25,7 @@ extension MQTTClient {
         let (core, payload) = (core, Array(payload))
         var random = core.loop.random
         let correlation = (0..<16).map { _ in UInt8.random(in: .min ... .max, using: &random) }
-        return try await replies.reply(
+        let answer = try await replies.reply(
             correlation: correlation, within: timeout,
             late: core.lateReply(
                 "No response to the request to '\(topic)' arrived within \(timeout).",
@@ -37,6 +37,7 @@ extension MQTTClient {
             properties.correlationData = correlation
             _ = try await publish(bytes: payload, to: topic, qos: qos, retain: false, properties: properties)
         }
+        return core.received(answer)
     }
 
     /// Publishes a request that is text and returns the first response to it; the parameters are those of

@@ -169,6 +169,12 @@ public struct MQTTConfiguration: Sendable, Equatable, CustomStringConvertible {
     ///
     /// RabbitMQ 3 delivers what was published to `a/*` with the topic `a/+`.
     public var dropsInvalidMessages = false
+    /// Sees each message that is sent and received, and may change it: trace context, CloudEvents, compression, metrics.
+    /// Default: nil.
+    ///
+    /// A message is sent when the call returns: an enqueued one when it is stored, one of `publishForConfirmation` when it has
+    /// its place in the order. Properties that the hook adds are left out before 5.0.
+    @Uncompared public var messageHook: MQTTMessageHook?
     /// Whether QoS 0 messages wait in the queue while the client connects, reconnects or is suspended; otherwise
     /// publishing one without a connection throws, as it always does before ``MQTTClient/connect()`` and after the client
     /// has stopped connecting. Default: false.

@@ -17,6 +17,7 @@ final class MQTTSettings: Sendable {
     let streams: Shared<StreamOptions>
     let reconnect: Shared<ReconnectPolicy>
     let unmatched: Shared<MQTTUnmatchedMessagePolicy>
+    let messageHook: MQTTMessageHook?
 
     private struct Latest {
         weak var settings: MQTTSettings?
@@ -43,6 +44,7 @@ final class MQTTSettings: Sendable {
         engine = MQTTEngineOptions(Self.engineConfiguration(options))
         reconnect = .of(options.reconnect, orKnown: known?.reconnect)
         unmatched = .of(options.unmatchedMessagePolicy, orKnown: known?.unmatched)
+        messageHook = options.messageHook
         var streams = StreamOptions()
         streams.proxy = options.proxy
         streams.tls = options.tls

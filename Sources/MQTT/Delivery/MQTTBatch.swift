@@ -48,6 +48,19 @@ public final class MQTTBatch: DeliveryBatch, @unchecked Sendable {
             storage, aliasTopics: aliasTopics, commonTopic: commonTopic, version: version, core: core, route: route)
     }
 
+    /// A batch of one of the messages, with another payload.
+    func with(_ payload: [UInt8], at index: Int) -> MQTTBatch {
+        let record = records[index]
+        var moved = record.moved(to: 0)
+        moved.payloadCount = UInt32(clamping: payload.count)
+        let head = bytes[record.range.lowerBound..<Int(record.payloadStart)]
+        let batch = MQTTBatch(
+            MQTTBatchStorage(bytes: head + payload, records: [moved]), aliasTopics: aliasTopics, version: version,
+            core: core, route: route)
+        if index == 0 { batch.gap = gap }
+        return batch
+    }
+
     private var storage: MQTTBatchStorage { MQTTBatchStorage(bytes: bytes, records: records) }
 
     deinit {

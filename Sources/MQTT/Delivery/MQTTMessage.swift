@@ -89,12 +89,20 @@ public struct MQTTMessage: ReplyMessage {
         batch.core?.acknowledge(delivery)
     }
 
+    /// The same message with another payload, for a ``MQTTConfiguration/messageHook`` that decompresses or decrypts.
+    public func with(payload: some Sequence<UInt8>) -> MQTTMessage {
+        MQTTMessage(batch: batch.with(Array(payload), at: index), index: 0)
+    }
+
     /// Topic, flags and the beginning of the payload.
     public var description: String {
         let flags = [qos.description] + (isRetained ? ["retained"] : []) + (isDuplicate ? ["duplicate"] : [])
         return "MQTTMessage(\(OneLine.text(topic)), \(flags.joined(separator: ", ")), \(OneLine.payload(payload)))"
     }
 }
+
+/// Sees each message of an ``MQTTClient``; see ``MQTTConfiguration/messageHook``.
+public typealias MQTTMessageHook = MessageHook<MQTTOutgoingMessage, MQTTMessage, MQTTError>
 
 extension MQTTMessage {
     /// A topic name, or a part of one, as it is in the bytes that were received.

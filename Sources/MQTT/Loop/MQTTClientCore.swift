@@ -55,6 +55,7 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
 
     var name: String { clientIDTemplate }
     var maximumUnreadBytes: Int { settings.options.maximumUnreadBytes }
+    var receivingHook: (@Sendable (inout MQTTMessage) -> Void)? { settings.messageHook?.receiving }
     var sender: MQTTSender { MQTTSender(core: self) }
 
     var inspector: FrameInspector<MQTTPacketRecord> {

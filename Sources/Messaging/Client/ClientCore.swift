@@ -23,6 +23,8 @@ package protocol ClientCore<Failure, Event, Record>: SupervisedClient where Fail
     var maximumUnreadBytes: Int { get }
     var credentialsSource: CredentialsSource { get }
     var subscriptions: Subscriptions { get }
+    /// Called with each message that a receiver takes; nil without a hook.
+    var receivingHook: (@Sendable (inout Route.Batch.Message) -> Void)? { get }
     /// Made for the first reader, and fed by the link from then on.
     var inspector: FrameInspector<Record> { get }
 
@@ -125,6 +127,14 @@ extension ClientCore {
         _ body: (inout Machine) throws(UsageError) -> Answer
     ) throws(Failure) -> Answer where CoreLink == Link<Machine> {
         do throws(UsageError) { return try link.perform(body) } catch { throw explain(error) }
+    }
+
+    /// An answer to a request, as the hook changes it; on the caller's task.
+    package func received(_ message: Route.Batch.Message) -> Route.Batch.Message {
+        guard let receivingHook else { return message }
+        var message = message
+        receivingHook(&message)
+        return message
     }
 
     package typealias Replies = PendingReplies<Route.Batch.Message, Failure>

@@ -22,17 +22,27 @@ public final class DeliveryCursor<Storage: MessageStorage, Failure: Error> {
     @safe @exclusivity(unchecked) @usableFromInline var index = 0
     @safe @exclusivity(unchecked) @usableFromInline var count = 0
     private let receiver: any DeliveryReceiver<Storage, Failure>
+    /// Called with each message. `count` stays zero then, so that each message takes the way of a new batch, and receivers
+    /// without a hook check nothing.
+    private let hook: (@Sendable (inout Storage.Message) -> Void)?
+    /// What `count` would be.
+    @safe @exclusivity(unchecked) private var hookedCount = 0
 
     package init<Core: ClientCore>(_ handle: SubscriptionHandle<Core>)
     where Core.Route.Batch == Storage, Core.Failure == Failure {
         let place = handle.takePlace()
         batch = place.batch
         index = place.index
-        count = place.batch?.count ?? 0
         receiver = QueueReceiver(handle: handle, queue: place.queue)
+        hook = handle.core.receivingHook
+        setCount(place.batch?.count ?? 0)
     }
 
-    deinit { receiver.park(index < count ? batch : nil, at: index) }
+    deinit { receiver.park(index < max(count, hookedCount) ? batch : nil, at: index) }
+
+    private func setCount(_ count: Int) {
+        if hook == nil { self.count = count } else { hookedCount = count }
+    }
 
     /// The next message of the batch; nil at its end.
     @inlinable
@@ -45,24 +55,40 @@ public final class DeliveryCursor<Storage: MessageStorage, Failure: Error> {
     /// Waits for another batch and returns its first message; nil after a graceful end.
     @usableFromInline
     package nonisolated(nonsending) func nextBatch() async throws(Failure) -> Storage.Message? {
+        if let hook, index < hookedCount, let batch {
+            var message = batch[index]
+            index += 1
+            hook(&message)
+            return message
+        }
         batch = nil
-        count = 0
+        setCount(0)
         guard let next = try await receiver.nextBatch() else { return nil }
         batch = next
-        count = next.count
+        setCount(next.count)
         index = 1
-        return next[0]
+        var message = next[0]
+        hook?(&message)
+        return message
     }
 
     /// The messages of the batch that are left, or those of the next one. Nil after a graceful end.
     nonisolated(nonsending) func takeBatch() async throws(Failure) -> MessageBatch<Storage>? {
-        if index < count, let batch {
-            defer { index = count }
-            return MessageBatch(batch, from: index)
+        var start = index
+        if start >= max(count, hookedCount) {
+            guard try await nextBatch() != nil else { return nil }
+            start = 0
         }
-        guard try await nextBatch() != nil, let batch else { return nil }
-        index = count
-        return MessageBatch(batch, from: 0)
+        guard let batch else { return nil }
+        // The hook has seen the first of a new batch.
+        if let hook { for index in max(start, index)..<hookedCount { see(batch[index], hook) } }
+        index = max(count, hookedCount)
+        return MessageBatch(batch, from: start)
+    }
+
+    private func see(_ message: Storage.Message, _ hook: (inout Storage.Message) -> Void) {
+        var message = message
+        hook(&message)
     }
 }
 

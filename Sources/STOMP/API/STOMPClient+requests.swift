@@ -26,7 +26,7 @@ extension STOMPClient {
         let timeout = timeout ?? core.configuration.requestTimeout
         let correlation = options.correlationID ?? "request-\(core.ids.add(1, ordering: .relaxed).newValue)"
         let (core, body) = (core, Array(body))
-        return try await replies.reply(
+        let answer = try await replies.reply(
             correlation: Array(correlation.utf8), within: timeout,
             late: core.lateReply(
                 "No reply to the request to '\(destination)' arrived within \(timeout).",
@@ -38,6 +38,7 @@ extension STOMPClient {
             options.correlationID = correlation
             try await send(bytes: body, to: destination, options: options, in: nil)
         }
+        return core.received(answer)
     }
 
     /// Sends a request that is text and returns the reply; the parameters are those of bytes.

@@ -10,8 +10,17 @@ extension STOMPClient {
     public nonisolated(nonsending) func send(
         _ message: STOMPOutgoingMessage, in transaction: STOMPTransactionHandle? = nil
     ) async throws(STOMPError) {
+        guard let hook = core.configuration.messageHook else { return try await sendNow(message, in: transaction) }
+        try await hook.send(message) { (changed) async throws(STOMPError) in
+            try await sendNow(changed, in: transaction)
+        }
+    }
+
+    private nonisolated(nonsending) func sendNow(
+        _ message: STOMPOutgoingMessage, in transaction: STOMPTransactionHandle?
+    ) async throws(STOMPError) {
         let message = forThisBroker(message)
-        try await send(bytes: message.body, to: message.destination, options: message.options, in: transaction)
+        try await sendNow(message.body, to: message.destination, options: message.options, in: transaction)
     }
 
     /// Sends any sequence of bytes, such as an array or `Data`; otherwise as ``send(_:in:)-(STOMPOutgoingMessage,_)``.
@@ -42,6 +51,15 @@ extension STOMPClient {
         bytes body: [UInt8], to destination: String, options: STOMPSendOptions,
         in transaction: STOMPTransactionHandle?
     ) async throws(STOMPError) {
+        guard core.configuration.messageHook == nil else {
+            return try await send(STOMPOutgoingMessage(body, to: destination, options: options), in: transaction)
+        }
+        try await sendNow(body, to: destination, options: options, in: transaction)
+    }
+
+    private nonisolated(nonsending) func sendNow(
+        _ body: [UInt8], to destination: String, options: STOMPSendOptions, in transaction: STOMPTransactionHandle?
+    ) async throws(STOMPError) {
         let headers = try options.allHeaders(expiringRelatively: core.expiresRelatively)
         while try !sender.trySend(
             body, to: destination, headers: headers, omitsContentLength: options.omitsContentLength,
@@ -60,6 +78,15 @@ extension STOMPClient {
     ///   ``STOMPError/Code/timedOut`` it is not known whether the message was processed.
     public nonisolated(nonsending) func sendAndConfirm(
         _ message: STOMPOutgoingMessage, in transaction: STOMPTransactionHandle? = nil
+    ) async throws(STOMPError) {
+        guard let hook = core.configuration.messageHook else { return try await confirmNow(message, in: transaction) }
+        try await hook.send(message) { (changed) async throws(STOMPError) in
+            try await confirmNow(changed, in: transaction)
+        }
+    }
+
+    private nonisolated(nonsending) func confirmNow(
+        _ message: STOMPOutgoingMessage, in transaction: STOMPTransactionHandle?
     ) async throws(STOMPError) {
         let message = forThisBroker(message)
         let headers = try message.options.allHeaders(expiringRelatively: core.expiresRelatively)
@@ -127,7 +154,12 @@ extension STOMPClient {
     public nonisolated(nonsending) func send(
         _ messages: [STOMPOutgoingMessage], in transaction: STOMPTransactionHandle? = nil
     ) async throws(STOMPError) {
-        try await sender.sendAll(forThisBroker(messages), in: transaction?.transaction)
+        guard let hook = core.configuration.messageHook else {
+            return try await sender.sendAll(forThisBroker(messages), in: transaction?.transaction)
+        }
+        try await hook.sendTogether(messages) { (changed) async throws(STOMPError) in
+            try await sender.sendAll(forThisBroker(changed), in: transaction?.transaction)
+        }
     }
 
     /// Sends many messages in their order over one connection, and returns when the broker has processed all of them, with
@@ -146,6 +178,13 @@ extension STOMPClient {
     public nonisolated(nonsending) func sendAndConfirm(
         _ messages: [STOMPOutgoingMessage], in transaction: STOMPTransactionHandle? = nil
     ) async -> SendResults {
+        guard let hook = core.configuration.messageHook else { return await confirmNow(messages, in: transaction) }
+        return await hook.send(messages) { await confirmNow($0, in: transaction) }
+    }
+
+    private nonisolated(nonsending) func confirmNow(
+        _ messages: [STOMPOutgoingMessage], in transaction: STOMPTransactionHandle?
+    ) async -> SendResults {
         let failures = await sender.sendAllConfirmed(forThisBroker(messages), in: transaction?.transaction)
         return SendResults(count: messages.count, success: (), failures)
     }
@@ -155,6 +194,15 @@ extension STOMPClient {
     /// - Throws: ``STOMPError`` before anything is sent if the message cannot be.
     public nonisolated(nonsending) func sendForReceipt(
         _ message: STOMPOutgoingMessage, in transaction: STOMPTransactionHandle? = nil
+    ) async throws(STOMPError) -> STOMPReceipt {
+        guard let hook = core.configuration.messageHook else { return try await receiptNow(message, in: transaction) }
+        return try await hook.send(message) { (changed) async throws(STOMPError) in
+            try await receiptNow(changed, in: transaction)
+        }
+    }
+
+    private nonisolated(nonsending) func receiptNow(
+        _ message: STOMPOutgoingMessage, in transaction: STOMPTransactionHandle?
     ) async throws(STOMPError) -> STOMPReceipt {
         STOMPReceipt(
             core: core, batch: try await sender.sendForReceipt(forThisBroker(message), in: transaction?.transaction))

@@ -58,6 +58,12 @@ public struct STOMPConfiguration: Sendable, CustomStringConvertible {
     ///
     /// Connections whose threads have the same quality share one.
     public var threadQuality = ServiceClass.standard
+    /// Sees each message that is sent and received, and may change it: trace context, CloudEvents, compression, metrics.
+    /// Default: nil.
+    ///
+    /// A message is sent when the call returns: one of `sendAndConfirm` when the broker has confirmed it, others when they are
+    /// in the outbox.
+    public var messageHook: STOMPMessageHook?
     /// Timeout for one attempt to connect, from obtaining credentials and resolving the name to CONNECTED. Default: 30
     /// seconds.
     public var connectTimeout: Duration = .seconds(30)

@@ -27,14 +27,14 @@ public final class STOMPBatch: DeliveryBatch, @unchecked Sendable {
 
     init(
         _ storage: BatchStorage<STOMPMessageRecord>, version: STOMPVersion, connection: UInt32, route: STOMPRoute,
-        core: STOMPClientCore?, pool: BatchPool<STOMPMessageRecord>
+        firstNumber: UInt64?, core: STOMPClientCore?, pool: BatchPool<STOMPMessageRecord>
     ) {
         records = storage.records
         bytes = storage.bytes
         self.version = version
         self.connection = connection
         self.route = route
-        firstNumber = route.firstNumber
+        self.firstNumber = firstNumber
         self.core = core
         self.pool = pool
     }
@@ -48,6 +48,16 @@ public final class STOMPBatch: DeliveryBatch, @unchecked Sendable {
     /// acknowledged are not dropped.
     func number(at index: Int) -> STOMPMessageNumber? {
         firstNumber.map { STOMPMessageNumber(subscription: route.token, number: $0 + UInt64(index)) }
+    }
+
+    /// A batch of one of the messages, with another body.
+    func with(_ body: [UInt8], at index: Int) -> STOMPBatch {
+        let record = records[index]
+        let head = bytes[record.frame.lowerBound..<record.body.lowerBound]
+        return STOMPBatch(
+            BatchStorage(bytes: head + body + [0], records: [record.alone(bodyCount: body.count)]), version: version,
+            connection: connection, route: route, firstNumber: firstNumber.map { $0 + UInt64(index) }, core: core,
+            pool: pool)
     }
 
     /// Messages that are still here.

@@ -104,9 +104,17 @@ public struct STOMPMessage: ReplyMessage {
         unsafe try core.sender.answer(bytes.span.bytes.extracting(batch.records[index].headers), body)
     }
 
+    /// The same message with another body, for a ``STOMPConfiguration/messageHook`` that decompresses or decrypts.
+    public func with(body: some Sequence<UInt8>) -> STOMPMessage {
+        STOMPMessage(batch: batch.with(Array(body), at: index), index: 0)
+    }
+
     /// Destination, number and the beginning of the body.
     public var description: String {
         let id = messageID.map { ", id \(OneLine.text($0))" } ?? ""
         return "STOMPMessage(\(OneLine.text(destination))\(id), \(OneLine.payload(body)))"
     }
 }
+
+/// Sees each message of a ``STOMPClient``; see ``STOMPConfiguration/messageHook``.
+public typealias STOMPMessageHook = MessageHook<STOMPOutgoingMessage, STOMPMessage, STOMPError>

@@ -53,6 +53,7 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
 
     var name: String { configuration.clientID ?? "" }
     var maximumUnreadBytes: Int { configuration.maximumUnreadBytes }
+    var receivingHook: (@Sendable (inout STOMPMessage) -> Void)? { configuration.messageHook?.receiving }
     var sender: STOMPSender { STOMPSender(core: self) }
 
     var inspector: FrameInspector<STOMPFrameRecord> {

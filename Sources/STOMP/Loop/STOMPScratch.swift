@@ -156,6 +156,7 @@ final class STOMPScratch: LinkScratch {
             }
         }
         return STOMPBatch(
-            storage, version: version, connection: connection, route: route, core: core, pool: pool)
+            storage, version: version, connection: connection, route: route, firstNumber: route.firstNumber, core: core,
+            pool: pool)
     }
 }

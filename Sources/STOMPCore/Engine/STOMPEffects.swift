@@ -118,6 +118,13 @@ public struct STOMPMessageRecord: Sendable, BitwiseCopyable {
         return moved
     }
 
+    /// The record for the same frame at the beginning of other bytes, with a body of another length.
+    package func alone(bodyCount: Int) -> STOMPMessageRecord {
+        var alone = moved(by: Int(frameStart))
+        alone.bodyEnd = alone.headerEnd &+ UInt32(alone.separatorCount) &+ UInt32(clamping: bodyCount)
+        return alone
+    }
+
     /// A range within the first 64 KiB of a frame; 0 for one that is not there.
     @usableFromInline struct Near: Sendable, BitwiseCopyable {
         @usableFromInline let start: UInt16

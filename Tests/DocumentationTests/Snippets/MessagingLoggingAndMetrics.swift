@@ -67,6 +67,24 @@ func reportBacklog(client: MQTTClient, to report: (_ name: String, _ value: Int)
     report("mqtt_unread_bytes", backlog.unreadBytes)
 }
 
+struct Span {
+    var traceparent: String
+    var end: @Sendable (_ hasSucceeded: Bool) -> Void
+}
+
+/// - Parameter begin: begins a span; nil for the context of the caller, otherwise of the `traceparent`.
+func traced(begin: @escaping @Sendable (_ name: String, _ parent: String?) -> Span) -> MQTTMessageHook {
+    MQTTMessageHook { message in
+        let span = begin("publish \(message.topic)", nil)
+        message.properties.userProperties.append(.init("traceparent", span.traceparent))
+        return { outcome in
+            if case .success = outcome { span.end(true) } else { span.end(false) }
+        }
+    } receiving: { message in
+        begin("receive \(message.topic)", message.properties.userProperty("traceparent")).end(true)
+    }
+}
+
 func publishTraced(client: MQTTClient, traceparent: String) async throws {
     try await client.publish(
         "21.5", to: "house/kitchen/temperature", qos: .atLeastOnce,

@@ -76,6 +76,9 @@ extension OptionTableTests {
             try await EnqueueTests().`a full queue refuses, or lets the oldest go and says so`()
             try await EnqueueTests().`a full queue keeps the newest message of each topic where that is wanted`()
         },
+        OptionRow("messageHook") {
+            try await MessageHookTests().`every way to publish passes the hook once, with its outcome`(version: .v5_0)
+        },
         OptionRow("queueOrder") {
             try await EnqueueTests().`the newest message is sent first where that is wanted`()
         },

@@ -33,6 +33,9 @@ private func takesMessage(_ change: (inout STOMPLimits) -> Void) async throws ->
 extension OptionTableTests {
     /// Options of what is awaited and held.
     static let boundRows: [OptionRow] = [
+        OptionRow("messageHook") {
+            try await MessageHookTests().`every way to send passes the hook once, with its outcome`()
+        },
         OptionRow("limits") {
             try await verify(takesMessage { _ in })
             try await verify(
