@@ -1,5 +1,8 @@
 import Logging
 import MQTT
+import MessagingLogging
+import MessagingMetrics
+import MessagingServices
 import ServiceLifecycle
 
 // A service that converts temperatures, until SIGINT or SIGTERM:
@@ -28,11 +31,23 @@ struct Converter: Service {
     }
 }
 
+/// The client's events in the log.
+struct EventLog: Service {
+    let client: MQTTClient
+    let logger: Logger
+
+    func run() async throws {
+        try await cancelWhenGracefulShutdown { await client.logEvents(to: logger) }
+    }
+}
+
 let logger = Logger(label: "temperature-service")
-let client = MQTTClient(CommandLine.arguments.dropFirst().first ?? "mqtt://localhost", clientID: "converter-%%%%")
-// From here on the subscription waits for a connection; the service below disconnects in the end.
+var configuration = MQTTConfiguration(clientID: "converter-%%%%")
+configuration.messageHook = .metrics
+let client = MQTTClient(CommandLine.arguments.dropFirst().first ?? "mqtt://localhost", configuration: configuration)
+// From here on the subscription waits for a connection; the service disconnects in the end.
 await client.start()
 let group = ServiceGroup(
-    services: [MQTTService(client: client, logger: logger), Converter(client: client)],
+    services: [EventLog(client: client, logger: logger), ClientService(client), Converter(client: client)],
     gracefulShutdownSignals: [.sigint, .sigterm], logger: logger)
 try await group.run()
