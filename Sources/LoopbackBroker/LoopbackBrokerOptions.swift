@@ -181,6 +181,9 @@ public struct LoopbackFaults: Sendable {
     public var maximumFiltersPerSubscribe: Int?
     /// A SUBSCRIBE of MQTT that asks for QoS 2 is never answered, and has no effect.
     public var ignoresQoS2Subscriptions = false
+    /// So many messages of QoS 1 and 2 are sent to a 5.0 client beyond its Receive Maximum, from its next CONNECT on, as
+    /// Mosquitto 2.0.11 does after a session was resumed and under load. Default: 0.
+    public var receiveMaximumExcess: UInt16 = 0
     /// A SUBSCRIBE after which an MQTT session would have more subscriptions ends the connection. Default: nil, no limit.
     public var maximumSubscriptions: Int?
     /// A topic or filter of MQTT with more bytes ends the connection. Default: nil, no limit.

@@ -310,6 +310,47 @@ import Testing
         #expect(!withWill)
     }
 
+    @Test(arguments: [UInt16(1), 200], [QoS.atLeastOnce, .exactlyOnce])
+    func `a worker handles each message of a server that exceeds Receive Maximum, after a resume and under load`(
+        excess: UInt16, qos: QoS
+    ) async throws {
+        let clock = try ManualClock()
+        let broker = try await LoopbackBroker.start(clock: clock)
+        broker.changeFaults { $0.receiveMaximumExcess = excess }
+        var configuration = MQTTConfiguration(clientID: "worker")
+        configuration.version = .v5_0
+        configuration.cleanStart = false
+        configuration.sessionExpiry = .seconds(600)
+        configuration.receiveMaximum = 20
+        let client = MQTTClient(try broker.mqttURL, configuration: configuration, clock: clock)
+        var events = client.events.makeAsyncIterator()
+        try await client.connect()
+        let jobs = try await client.subscribe(to: "jobs", qos: qos, acknowledgement: .manual)
+        await client.suspend()
+        for number in 0..<300 { #expect(await broker.publish("\(number)", to: "jobs", qos: qos)) }
+        client.resume()
+        var (handled, most) = (0, 0)
+        for try await job in jobs {
+            #expect(job.text == "\(handled)")
+            most = max(most, client.backlog.unacknowledgedMessages)
+            handled += 1
+            // More come while the first are handled.
+            if handled <= 300 { #expect(await broker.publish("\(handled + 299)", to: "jobs", qos: qos)) }
+            job.acknowledge()
+            if handled == 600 { break }
+        }
+        #expect(most > 20)
+        #expect(broker.statistics.connections == 2)
+        await client.disconnect()
+        var isReported = false
+        while let event = await events.next() {
+            if case .receiveMaximumExceeded(20) = event { isReported = true }
+            if case .stateChanged(.disconnected) = event { break }
+        }
+        #expect(isReported)
+        await broker.stop()
+    }
+
     @Test func `forbidden destinations are answered by ERROR without a receipt`() async throws {
         var options = LoopbackBrokerOptions()
         options.faults.forbiddenTopics = ["/topic/no"]

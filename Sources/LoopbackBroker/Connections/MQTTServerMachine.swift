@@ -186,6 +186,11 @@ struct MQTTServerMachine: LinkMachine, ~Copyable {
         continuesSession = opened.isPresent
         session = opened.session
         queue = opened.queue
+        let excess = hub.currentFaults.receiveMaximumExcess
+        if engine.version.hasProperties, excess > 0 {
+            let (sum, isTooMuch) = engine.limits.receiveMaximum.addingReportingOverflow(excess)
+            engine.limits.receiveMaximum = isTooMuch ? .max : sum
+        }
         do {
             if opened.isPresent { _ = try engine.replaceSession(opened.kept) }
             try engine.acceptConnection(

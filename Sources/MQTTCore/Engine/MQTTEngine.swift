@@ -78,7 +78,7 @@ public struct MQTTEngine: ~Copyable, Sendable {
     public internal(set) var version: MQTTVersion
 
     /// What the peer of this connection accepts.
-    public internal(set) var limits = MQTTPeerLimits()
+    public package(set) var limits = MQTTPeerLimits()
 
     // Small fields stand together: an engine lies in each connection, and most connections are idle.
 
