@@ -52,7 +52,7 @@ const Fleet = (() => {
     heard = 0;
     // Milliseconds that usually pass between two fixes.
     interval = FIRST_INTERVAL;
-    // Metres, metres a second, and degrees clockwise from north; the last two are null as long as nobody knows.
+    // Metres, metres a second, and degrees clockwise from north; the last two are null while unknown.
     length = 0;
     speed = null;
     heading = null;
@@ -105,7 +105,7 @@ const Fleet = (() => {
       return false;
     }
 
-    // 'here', 'silent' or 'gone'; nobody is missed for longer than the page has been listening.
+    // 'here', 'silent' or 'gone'; no silence is counted from before the page was listening.
     presenceAt(now, listeningSince) {
       const silence = now - Math.max(this.heard, listeningSince);
       if (silence > GONE_AFTER * this.interval) return 'gone';

@@ -135,7 +135,7 @@ const WorldMap = (() => {
     get size() { return this.#devices.size; }
     get followed() { return this.#followed; }
 
-    // What the place is called that the map shows; empty if nobody knows.
+    // The name of the place that the map shows; empty if unknown.
     set place(name) { this.#where.textContent = name; }
 
     // How many pieces the track of a device has.
@@ -240,7 +240,7 @@ const WorldMap = (() => {
       this.#see({ x: device.x, y: device.y, zoom: Math.max(this.#view.zoom, FOLLOW_ZOOM) });
     }
 
-    // From now on the view holds all devices and their tracks, until somebody moves it.
+    // From now on the view shows all devices and their tracks, until the user moves it.
     fit() {
       this.#setView(true);
       this.#fittedAt = 0;
@@ -298,7 +298,7 @@ const WorldMap = (() => {
       marker.className = 'marker';
       // Until the next frame, which places it.
       marker.hidden = true;
-      // The list of devices is the way for the keyboard; two hundred more stops of the Tab key help nobody.
+      // Keyboard users choose a device in the list: two hundred more stops of the Tab key would be in the way.
       marker.tabIndex = -1;
       marker.title = `${id} is here`;
       marker.style.setProperty('--device', colour);
@@ -611,7 +611,7 @@ const WorldMap = (() => {
           this.#viewChanged = true;
           Frames.draw(this.#task);
         };
-        tile.onerror = () => { this.#credit.textContent = 'Street tiles are out of reach; the map goes on without.'; };
+        tile.onerror = () => { this.#credit.textContent = 'Street tiles cannot be loaded; the map works without them.'; };
         tile.src = `${TILES}/${key}.png`;
       }
       this.#tiles.set(key, tile);

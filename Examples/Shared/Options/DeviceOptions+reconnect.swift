@@ -1,8 +1,8 @@
 package import Messaging
 
 extension DeviceOptions {
-    /// Back-off from half a second to ten. A broker that was never there is given up after five attempts, one that was
-    /// is waited for.
+    /// Back-off from half a second to ten. The first connection fails after five attempts; a lost one is tried again
+    /// until it is back.
     package var reconnectPolicy: ReconnectPolicy {
         guard reconnects else { return .never }
         return ReconnectPolicy(

@@ -110,7 +110,7 @@ package struct DeviceOptions: Sendable {
         let option: OptionDeclaration = arguments.has(.name) ? .name : .deviceID
         guard let id = arguments.text(option) else {
             guard count > 1 else { return [UUID().uuidString] }
-            // At a broker of somebody else's, another fleet may have the same names.
+            // Other fleets with the same names may use the broker that was given.
             let tag = arguments.has(.broker) ? "-" + UUID().uuidString.prefix(4).lowercased() : ""
             return (1...count).map { "\(arguments.device.fleetName)\(tag)-\($0)" }
         }

@@ -63,8 +63,7 @@ extension DeviceFailure {
         self.init(status, Self.withoutAdviceToProgrammers(error.message) + advice)
     }
 
-    /// The sentences of a client's message that its users understand: those that name the library's calls and options
-    /// are for whoever writes a program.
+    /// A client's message without the sentences that name the library's calls and options, which are for programmers.
     package static func withoutAdviceToProgrammers(_ message: String) -> String {
         let marks = [
             "()", "ReconnectPolicy", "TLS options", "WebSocket options", "fallbackVersions", "version to",

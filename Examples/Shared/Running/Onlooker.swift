@@ -1,10 +1,10 @@
 import Messaging
 
-/// Shows what comes in a sequence of updates, from before something starts until after it has ended.
+/// Shows the elements of a sequence of updates, from before something starts until after it has ended.
 struct Onlooker: Sendable {
     private let task: Task<Void, Never>
 
-    /// Returns once nothing that comes will be missed, but for what comes too fast: `missed` is told how much that was.
+    /// Returns once every later element will be shown. `missed` receives the number of those that came too fast.
     static func start<Element: Sendable>(
         _ updates: Updates<Element>, missed: @escaping @Sendable (Int) -> Void,
         show: @escaping @Sendable (Element) -> Void

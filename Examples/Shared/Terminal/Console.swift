@@ -29,7 +29,7 @@ package final class Console: Sendable {
     private let errors: CInt
     private let hasColours: Bool
     private let setsBackground: Bool
-    // Held while writing: two lines must not mix, and nobody waits for it who has something better to do.
+    // Held while writing, so that two lines do not mix.
     private let state = Mutex(State())
     private let onProblem: Callback
 

@@ -156,7 +156,7 @@ package final class ProgressMeter: Sendable {
                 progress: progress(of: state, at: now) ?? ReplayProgress(unit: unit), rate: nil)
             line.rate = state.rate.perSecond(at: nanoseconds)
             if let first = state.devices.first, first.loops, let duration = first.duration {
-                // The first device stands for a fleet in which each is somewhere else.
+                // The devices of a fleet are in different places: the run of the first one is shown.
                 line.run = Int(first.position / max(1, duration)) + 1
                 line.progress.fraction = first.fraction
                 line.progress.remaining = first.remaining

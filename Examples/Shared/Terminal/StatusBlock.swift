@@ -13,8 +13,8 @@ struct StatusBlock: Sendable, Equatable {
     /// The newest event of a fleet's connections, while one is missing.
     var notice: StyledText?
 
-    /// The lines that fit: what matters least goes first where the terminal is low. An address is shown whole or not at
-    /// all, since nobody can open half of one.
+    /// The lines that fit; on a low terminal the least important ones are left out. An address is shown whole or not at
+    /// all, since half of one cannot be opened.
     func lines(columns: Int, rows: Int) -> [[StyledText]] {
         let room = max(0, columns - 1)
         let address = address.isEmpty || address.count > room ? [] : [[StyledText(address, .strong)]]
