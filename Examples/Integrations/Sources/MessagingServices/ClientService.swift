@@ -1,5 +1,4 @@
 public import MQTT
-public import STOMP
 public import ServiceLifecycle
 
 /// Keeps a client connected for as long as its group runs. It disconnects gracefully when the group shuts down.

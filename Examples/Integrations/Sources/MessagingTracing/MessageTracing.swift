@@ -5,7 +5,7 @@ public import Tracing
 /// Where a message carries its context: user properties in MQTT 5.0.
 private struct MQTTCarrier: Injector, Extractor {
     func inject(_ value: String, forKey key: String, into properties: inout MQTTProperties) {
-        properties.userProperties = properties.userProperties.filter { $0.name != key } + [MQTTUserProperty(key, value)]
+        properties.userProperties = properties.userProperties.filter { $0.name != key } + [.init(key, value)]
     }
 
     func extract(key: String, from properties: MQTTProperties) -> String? { properties.userProperty(key) }

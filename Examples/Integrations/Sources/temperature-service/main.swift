@@ -37,7 +37,7 @@ struct EventLog: Service {
     let logger: Logger
 
     func run() async throws {
-        try await cancelWhenGracefulShutdown { await client.logEvents(to: logger) }
+        await cancelWhenGracefulShutdown { await client.logEvents(to: logger) }
     }
 }
 
