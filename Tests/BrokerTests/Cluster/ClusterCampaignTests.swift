@@ -6,8 +6,8 @@ import Testing
 /// Servers that belong together, one of which fails while messages are sent and received: what is lost, and for how long
 /// nothing is served, beside what the servers themselves need.
 ///
-/// A plain run has one failure; `CAMPAIGN=1 REQUIRE_BROKERS=1 swift test --filter ClusterCampaign` has all of them, in some
-/// fifteen minutes. Each prints a row of the table.
+/// A plain run has one failure; `CAMPAIGN=1 REQUIRE_BROKERS=1 swift test --filter ClusterCampaign` has all of them, in six
+/// minutes. Each prints a row of the table.
 @Suite("Cluster campaign", .serialized, .requires(.mosquitto, .activeMQ, .rabbitMQ), .turns(minutes: 20))
 struct ClusterCampaignTests {
     enum Failure: String, CustomStringConvertible {
