@@ -23,9 +23,11 @@ extension MQTTEngine {
     ) throws(MQTTUsageError) -> MQTTPublishOutcome {
         if !properties.isEmpty { try check(properties) }
         let head = PublishHead(topic: topic, flags: MQTTPublishFlags(qos, retain: retain))
-        return messagesMayLeave
-            ? try publishNow(head, payload, properties, token, now)
-            : try publishCarefully(head, payload, properties, token, now)
+        if messagesMayLeave { return try publishNow(head, payload, properties, token, now) }
+        guard phase == .connected, subscribingStage == .done else {
+            return try queueForLater(head, payload, properties, token, now)
+        }
+        return try publishCarefully(head, payload, properties, token, now)
     }
 
     /// Whether a message of QoS 0 leaves at once; otherwise it waits in the queue.

@@ -1,5 +1,5 @@
-// Requests that the server answers by ending the connection: see ``RefusalSearch``. Only the end of a connection comes here
-// as long as nothing is suspected and no request was refused so: `isCareful` is false then.
+// Requests that the server answers by ending the connection: see ``RefusalSearch``; and messages that leave at a limited pace.
+// As long as nothing is suspected, no request was refused so and no pace is set, only the end of a connection comes here.
 
 import Wire
 
@@ -91,9 +91,6 @@ extension MQTTEngine {
     mutating func publishCarefully(
         _ head: PublishHead, _ payload: [UInt8], _ properties: MQTTProperties, _ token: UInt64, _ now: Int64
     ) throws(MQTTUsageError) -> MQTTPublishOutcome {
-        guard phase == .connected, subscribingStage == .done else {
-            return try queueForLater(head, payload, properties, token, now)
-        }
         let search = refusals
         let isAlone = !head.flags.isAtMostOnce && search.sendsAlone(topic: head.topic)
         let mayLeave =
@@ -144,7 +141,6 @@ extension MQTTEngine {
     /// The same as `pump`: first the requests that wait, then messages, each of them alone if it has to be, and at the
     /// pace that is set.
     mutating func pumpCarefully(at now: Int64, into effects: inout MQTTEffects) {
-        guard phase == .connected, isCareful || subscribingStage == .done else { return }
         noteAnswers()
         sendHeld(at: now)
         if messagesMayLeave { return pump(at: now, into: &effects) }

@@ -115,7 +115,10 @@ extension MQTTEngine {
 
     /// Sends what may be sent: first again what an earlier connection left, then from the queue.
     mutating func pump(at now: Int64, into effects: inout MQTTEffects) {
-        guard messagesMayLeave else { return pumpCarefully(at: now, into: &effects) }
+        guard messagesMayLeave else {
+            guard phase == .connected, isCareful || subscribingStage == .done else { return }
+            return pumpCarefully(at: now, into: &effects)
+        }
         if session.window.used == 0 { acknowledgementWait.restart(at: now) }
         while session.window.resend >= 0 {
             guard session.window.used < windowLimit else { return reportRoom(&effects) }
