@@ -1,6 +1,6 @@
 import Synchronization
-package import Transport
-package import Wire
+public import Transport
+public import Wire
 
 /// Messages that are sent together, and their answers; or one message whose answer is awaited later.
 ///
@@ -15,26 +15,31 @@ package import Wire
 ///     }
 ///     // wait until no message is unanswered
 ///     batches.remove(batch, failing: nil)                 // under the lock; `answers` is complete
+///
+/// What happens for each message is inlinable: each client gets code of its own for its own answers.
+@usableFromInline
 package final class SendBatch<Message: Sendable, Answer: Sendable>: @unchecked Sendable {
     // Sendable because the `var`s are used under the link's lock; `next` is changed by the task that feeds, which may read it
-    // without.
+    // without. Their exclusive access needs no check for the same reason.
 
-    package let messages: [Message]
+    @usableFromInline package let messages: [Message]
     /// Identifies the batch in the tokens of its messages; 0 before it is added.
-    package fileprivate(set) var id: UInt64 = 0
+    @usableFromInline package internal(set) var id: UInt64 = 0
     /// The messages from here on have not been handed to the engine.
-    package var next = 0
+    @safe @exclusivity(unchecked) @usableFromInline package var next = 0
     /// The engine's number of the connection that the batch began with; 0 for none, nil before it began.
-    package var connection: UInt32?
+    @usableFromInline package var connection: UInt32?
     /// Messages that were sent and are not answered.
-    package private(set) var unansweredCount = 0
+    @safe @exclusivity(unchecked) @usableFromInline package internal(set) var unansweredCount = 0
     /// Which messages these are; empty until the first is sent.
-    private var isUnanswered: [Bool] = []
+    @safe @exclusivity(unchecked) @usableFromInline var isUnanswered: [Bool] = []
     /// The answers that are not a plain success, by the places of their messages.
-    package private(set) var answers: [Int: Answer] = [:]
+    @usableFromInline package internal(set) var answers: [Int: Answer] = [:]
     /// Why no more messages are to be sent, although the task that feeds has not decided so.
     package private(set) var failure: Answer?
     private var waits = UniqueArray<Wait>()
+    /// With so few messages unanswered the next wait is over; -1 without a wait.
+    @safe @exclusivity(unchecked) @usableFromInline var fewAwaited = -1
     private var lastWait: UInt64 = 0
 
     /// A task that waits until at most `few` messages are unanswered.
@@ -49,12 +54,12 @@ package final class SendBatch<Message: Sendable, Answer: Sendable>: @unchecked S
     }
 
     /// The token of a message.
-    package func token(of place: Int) -> UInt64 {
+    @inlinable package func token(of place: Int) -> UInt64 {
         SendBatches<Message, Answer>.bit | id << 32 | UInt64(truncatingIfNeeded: place)
     }
 
     /// A message was handed to the engine, which will answer it.
-    package func noteSent(_ place: Int) {
+    @inlinable package func noteSent(_ place: Int) {
         if isUnanswered.isEmpty { isUnanswered = Array(repeating: false, count: messages.count) }
         isUnanswered[place] = true
         unansweredCount += 1
@@ -87,6 +92,7 @@ package final class SendBatch<Message: Sendable, Answer: Sendable>: @unchecked S
         lastWait += 1
         number.store(lastWait, ordering: .relaxed)
         waits.append(Wait(waiter: waiter, few: few, number: lastWait))
+        fewAwaited = max(fewAwaited, few)
         return nil
     }
 
@@ -96,12 +102,12 @@ package final class SendBatch<Message: Sendable, Answer: Sendable>: @unchecked S
     }
 
     /// Notes the answer to a message, nil for a plain success.
-    fileprivate func answer(_ place: Int, _ answer: Answer?, into ended: inout UniqueArray<Resumption<Bool>>) {
+    @inlinable func answer(_ place: Int, _ answer: Answer?, into ended: inout UniqueArray<Resumption<Bool>>) {
         guard isUnanswered.indices.contains(place), isUnanswered[place] else { return }
         isUnanswered[place] = false
         unansweredCount -= 1
         if let answer { answers[place] = answer }
-        if waits.count > 0 { endWaits(into: &ended) }
+        if unansweredCount <= fewAwaited { endWaits(into: &ended) }
     }
 
     /// Gives the same answer to all messages that are unanswered. No more are to be sent.
@@ -112,12 +118,15 @@ package final class SendBatch<Message: Sendable, Answer: Sendable>: @unchecked S
         unansweredCount = 0
     }
 
-    fileprivate func endWaits(into ended: inout UniqueArray<Resumption<Bool>>) {
+    @usableFromInline
+    func endWaits(into ended: inout UniqueArray<Resumption<Bool>>) {
+        fewAwaited = -1
         var index = 0
         while index < waits.count {
             if unansweredCount <= waits[index].few {
                 ended.append(Resumption(waits.remove(at: index).waiter, true))
             } else {
+                fewAwaited = max(fewAwaited, waits[index].few)
                 index += 1
             }
         }
@@ -125,20 +134,21 @@ package final class SendBatch<Message: Sendable, Answer: Sendable>: @unchecked S
 }
 
 /// The batches of a client's machine, by the number in the tokens of their messages. Under the link's lock.
+@usableFromInline
 package struct SendBatches<Message: Sendable, Answer: Sendable>: Sendable {
-    package typealias Batch = SendBatch<Message, Answer>
+    @usableFromInline package typealias Batch = SendBatch<Message, Answer>
 
     /// Set in the tokens of messages of a batch. Below are 31 bits of its number, then 32 bits of the message's place.
-    package static var bit: UInt64 { 1 << 63 }
+    @inlinable package static var bit: UInt64 { 1 << 63 }
 
-    private var byID: [UInt64: Batch] = [:]
+    @usableFromInline var byID: [UInt64: Batch] = [:]
     private var lastID: UInt64 = 0
     /// The batch that was answered last: the next answer is most likely for it too.
-    private var last: Batch?
+    @usableFromInline var last: Batch?
 
     package init() {}
 
-    private static func id(of token: UInt64) -> UInt64 { (token & ~bit) >> 32 }
+    @inlinable static func id(of token: UInt64) -> UInt64 { (token & ~bit) >> 32 }
 
     /// Whether a message's batch is here.
     package func contains(_ token: UInt64) -> Bool { byID[Self.id(of: token)] != nil }
@@ -157,14 +167,14 @@ package struct SendBatches<Message: Sendable, Answer: Sendable>: Sendable {
         forget(batch)
     }
 
-    private mutating func forget(_ batch: Batch) {
+    @inlinable mutating func forget(_ batch: Batch) {
         if byID[batch.id] === batch { byID[batch.id] = nil }
         last = nil
     }
 
     /// Notes the answer to a message, nil for a plain success, and takes out the tasks whose wait is over. A batch without
     /// another message to come is removed.
-    package mutating func answer(
+    @inlinable package mutating func answer(
         _ token: UInt64, _ answer: Answer?, into ended: inout UniqueArray<Resumption<Bool>>
     ) {
         let id = Self.id(of: token)
