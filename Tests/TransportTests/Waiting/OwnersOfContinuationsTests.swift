@@ -7,10 +7,10 @@ struct OwnersOfContinuationsTests {
     @Test(
         arguments: [
             // Anyone else could resume a task twice, or never.
-            ("UnsafeContinuation", "Transport/Waiting/Waiter.swift"),
+            ("UnsafeContinuation", "Transport/Waiting/Waiters.swift"),
             ("CheckedContinuation", nil),
             // In a function that inherits its caller's actor it leaves the actor: `waiting` does not.
-            ("withTaskCancellationHandler", "Transport/Waiting/Waiter.swift"),
+            ("withTaskCancellationHandler", "Transport/Waiting/Waiters.swift"),
         ] as [(String, String?)])
     func `what one file owns appears in no other file`(_ name: String, owner: String?) throws {
         let files = try Self.sources()
