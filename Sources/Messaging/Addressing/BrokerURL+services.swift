@@ -13,7 +13,7 @@ extension BrokerURL {
     ///   - scheme: that of the URLs. Default: `mqtts`.
     ///   - service: the service in DNS. Default: `_mqtt._tcp`, `_secure-mqtt._tcp`, `_stomp._tcp` or `_stomps._tcp`, as the
     ///     scheme is.
-    /// - Throws: ``TransportError/Code/unknownHost`` if DNS has no such record, or does not answer.
+    /// - Throws: `unknownHost` if DNS has no such record, or does not answer.
     public static func servers(
         of domain: String, scheme: Scheme = .mqtts, service: String? = nil
     ) async throws(TransportError) -> [String] {
