@@ -30,5 +30,6 @@
 @_exported public import struct Transport.NetworkOptions
 @_exported public import struct Transport.TLSIdentity
 @_exported public import struct Transport.TLSOptions
+@_exported public import struct Transport.TLSPreSharedKey
 @_exported public import struct Transport.TransportError
 @_exported public import struct Transport.WebSocketOptions

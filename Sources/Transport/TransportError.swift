@@ -81,6 +81,16 @@ extension ErrorCode where Failure: TransportErrorCodes {
     public static var certificateNameMismatch: Self { Self("certificateNameMismatch") }
     /// The server's certificate is invalid for another reason.
     public static var certificateInvalid: Self { Self("certificateInvalid") }
+    /// No public key in the server's certificates is one of those that the TLS options pin.
+    public static var certificatePinMismatch: Self { Self("certificatePinMismatch") }
+    /// The additional check of the TLS options refused the server's certificates.
+    public static var certificateRefused: Self { Self("certificateRefused") }
+    /// The server's certificate was revoked by its authority.
+    public static var certificateRevoked: Self { Self("certificateRevoked") }
+    /// The server has not shown that its certificate was not revoked, which the TLS options demand.
+    public static var certificateStatusUnknown: Self { Self("certificateStatusUnknown") }
+    /// The server does not know the pre-shared key, knows another one for the identity, or does not use such keys.
+    public static var preSharedKeyRefused: Self { Self("preSharedKeyRefused") }
     /// The server requires a client certificate, and the identity is missing or was rejected.
     public static var clientCertificateRefused: Self { Self("clientCertificateRefused") }
 }
@@ -94,6 +104,7 @@ extension TransportError.Code {
     /// Whether the options or the machine have to change before another attempt makes sense.
     package var isConfigurationMistake: Bool {
         self == .badURL || self == .tlsUnavailable || self == .tlsConfiguration || self == .proxyCredentialsRefused
+            || self == .certificatePinMismatch || self == .preSharedKeyRefused
     }
 }
 

@@ -10,6 +10,11 @@ public struct Certificates: Sendable {
         /// Encrypted in the way that every system can read.
         public let container: String
 
+        /// Files of a test's own, without a container.
+        public init(certificate: String, key: String) {
+            (self.certificate, self.key, container) = (certificate, key, "")
+        }
+
         init(_ name: String) {
             certificate = Certificates.file("\(name).pem")
             key = Certificates.file("\(name).key")
@@ -52,6 +57,10 @@ public struct Certificates: Sendable {
     public let clientContainerWithAES = file("client-aes.p12")
 
     public init() {}
+
+    /// What a server may staple about the certificate of `server`: `good`, `delegated` (by a responder), `revoked`, `old`,
+    /// `endless`, `of-another`, `forged` or `undelegated`.
+    public func statusFile(_ name: String) -> String { Self.file("status-\(name).der") }
 
     /// A file of the folder `keys`: keys in PEM in all their forms, and a certificate for each kind.
     public func keyFile(_ name: String) -> String { Self.file("keys/\(name)") }

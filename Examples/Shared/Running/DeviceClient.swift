@@ -46,10 +46,11 @@ extension DeviceFailure {
             case .badURL: .usage
             case .closedByPeer, .connectionLost, .timedOut, .tlsTruncated, .webSocketClosed: .lost
             case .notTLS, .tlsFailed, .webSocketFailed: .protocolError
-            case .clientCertificateRefused: .noPermission
+            case .clientCertificateRefused, .preSharedKeyRefused: .noPermission
             case .unsupported, .tlsUnavailable, .tlsConfiguration, .tlsVersion, .certificateExpired,
                 .certificateNotYetValid, .certificateUntrusted, .certificateSelfSigned, .certificateNameMismatch,
-                .certificateInvalid:
+                .certificateInvalid, .certificatePinMismatch, .certificateRefused, .certificateRevoked,
+                .certificateStatusUnknown:
                 .configuration
             default: .unavailable
             }

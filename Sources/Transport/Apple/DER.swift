@@ -1,13 +1,6 @@
 #if canImport(Network)
     /// Distinguished encoding of ASN.1 (X.690), as far as private keys and PKCS #12 need it.
-    enum DER {
-        static let (integer, bitString, octetString, null, identifier) = (
-            UInt8(2), UInt8(3), UInt8(4), UInt8(5), UInt8(6)
-        )
-        static let (sequence, set) = (UInt8(0x30), UInt8(0x31))
-        /// A constructed field with a number of its own.
-        static func field(_ number: UInt8) -> UInt8 { 0xA0 | number }
-
+    extension DER {
         static func element(_ tag: UInt8, _ parts: [UInt8]...) -> [UInt8] {
             let content = Array(parts.joined())
             var bytes = [tag]
@@ -36,45 +29,6 @@
         private static func bigEndian(_ value: Int) -> [UInt8] {
             let bytes = stride(from: 24, through: 0, by: -8).map { UInt8(truncatingIfNeeded: value >> $0) }
             return Array(bytes.drop { $0 == 0 }.isEmpty ? [0] : bytes.drop { $0 == 0 })
-        }
-    }
-
-    /// Reads elements one after the other; nil for what is not one.
-    struct DERReader {
-        private var bytes: ArraySlice<UInt8>
-
-        init(_ bytes: ArraySlice<UInt8>) { self.bytes = bytes }
-        init(_ bytes: [UInt8]) { self.bytes = bytes[...] }
-
-        var isAtEnd: Bool { bytes.isEmpty }
-
-        /// The tag of the next element.
-        var nextTag: UInt8? { bytes.first }
-
-        /// The content of the next element if it has this tag.
-        mutating func next(_ tag: UInt8) -> ArraySlice<UInt8>? {
-            guard bytes.first == tag, bytes.count >= 2 else { return nil }
-            var rest = bytes.dropFirst()
-            var size = Int(rest.removeFirst())
-            if size >= 0x80 {
-                let count = size & 0x7F
-                guard (1...4).contains(count), rest.count >= count else { return nil }
-                size = rest.prefix(count).reduce(0) { $0 << 8 | Int($1) }
-                rest = rest.dropFirst(count)
-            }
-            guard rest.count >= size else { return nil }
-            bytes = rest.dropFirst(size)
-            return rest.prefix(size)
-        }
-
-        /// The elements inside the next one.
-        mutating func inside(_ tag: UInt8) -> DERReader? { next(tag).map { DERReader($0) } }
-
-        /// A number that is not negative and fits into 31 bits.
-        mutating func number() -> Int? {
-            guard let content = next(DER.integer)?.drop(while: { $0 == 0 }), content.count <= 4 else { return nil }
-            let value = content.reduce(0) { $0 << 8 | Int64($1) }
-            return Int32(exactly: value).map { Int($0) }
         }
     }
 

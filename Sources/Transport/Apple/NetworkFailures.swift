@@ -31,6 +31,8 @@
 
         private let peerName: String
         private let hasIdentity: Bool
+        /// Of the pre-shared key.
+        private let preSharedIdentity: String?
         private let usesTLS: Bool
         /// Whether the options exclude networks that this device may have.
         private let excludesNetworks: Bool
@@ -41,6 +43,7 @@
             self.peerName = peerName
             excludesNetworks = network != NetworkOptions()
             hasIdentity = false
+            preSharedIdentity = nil
             usesTLS = false
         }
 
@@ -48,6 +51,7 @@
             self.peerName = peerName
             excludesNetworks = network != NetworkOptions()
             hasIdentity = tls.hasIdentity
+            preSharedIdentity = tls.preSharedIdentity
             usesTLS = true
         }
 
@@ -121,6 +125,13 @@
             let refusal = TransportError(
                 .clientCertificateRefused,
                 "\(peerName) refused the client certificate (\(status)). Check its dates and who signed it.")
+            let unknownKey = [
+                errSSLUnknownPSKIdentity, errSSLPeerHandshakeFail, errSSLPeerBadRecordMac, errSSLPeerDecryptError,
+                errSSLIllegalParam,
+            ]
+            if let preSharedIdentity, !isOpen, unknownKey.contains(status) {
+                return TLSFailure.preSharedKeyRefused(peerName, identity: preSharedIdentity, "\(status)")
+            }
             switch status {
             case errSSLClosedNoNotify, errSSLClosedAbort:
                 if wasAsked && !hasIdentity { return TLSFailure.clientCertificateMissing(peerName) }

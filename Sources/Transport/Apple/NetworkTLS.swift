@@ -14,8 +14,9 @@
 
         /// Reads all files that the options name.
         ///
-        /// - Throws: `tlsConfiguration`.
+        /// - Throws: `tlsConfiguration`, `unsupported`.
         init(_ options: TLSOptions) throws(TransportError) {
+            try options.checkDemands(on: .networkFramework)
             self.options = options
             var authorities: [[UInt8]] = []
             for source in options.trust.authorities { authorities += try source.certificates("trusted authorities") }
@@ -28,6 +29,7 @@
         }
 
         var hasIdentity: Bool { identity != nil }
+        var preSharedIdentity: String? { options.preSharedKey?.identity }
 
         /// Options for one connection.
         ///
@@ -49,7 +51,11 @@
                 }
                 unsafe sec_protocol_options_add_tls_application_protocol(security, name)
             }
-            sec_protocol_options_set_tls_resumption_enabled(security, options.resumesSessions && identity == nil)
+            // The system verifies nothing when it continues a session.
+            sec_protocol_options_set_tls_resumption_enabled(
+                security, options.resumesSessions && !options.checksEachConnection)
+            if options.revocation != .unchecked { sec_protocol_options_set_tls_ocsp_enabled(security, true) }
+            if let preSharedKey = options.preSharedKey { Self.add(preSharedKey, to: security) }
             // A queue for each connection: evaluating a certificate may wait for the network.
             let queue = DispatchQueue(label: "messaging-tls", qos: .userInitiated)
             sec_protocol_options_set_challenge_block(
@@ -75,18 +81,70 @@
 
         /// Why the server's certificate is refused; nil if it is accepted.
         private func rejection(of trust: SecTrust, _ name: ServerName, _ peerName: String) -> TransportError? {
-            if options.verification.level == .none { return nil }
+            if options.preSharedKey != nil { return TLSFailure.ignoredPreSharedKey(peerName) }
+            if options.verification.level != .none {
+                guard let demands = policies(name), SecTrustSetPolicies(trust, demands) == errSecSuccess,
+                    setAnchors(of: trust)
+                else {
+                    return TransportError(
+                        .tlsFailed, "The certificate of \(peerName) cannot be verified on this system.")
+                }
+                var error: CFError?
+                guard unsafe SecTrustEvaluateWithError(trust, &error) else {
+                    let code = error.map { CFErrorGetCode($0) } ?? 0
+                    return NetworkRejection(trust, code: OSStatus(truncatingIfNeeded: code), trust: options.trust)
+                        .error(peerName)
+                }
+            }
+            guard options.judgesChain else { return nil }
+            return options.refusal(
+                of: Self.certificates(of: trust).map { Self.bytes(SecCertificateCopyData($0)) }, name: name.text,
+                peerName: peerName, sha256: SystemCrypto.sha256)
+        }
+
+        /// What the system verifies: one policy, or an array of two.
+        private func policies(_ name: ServerName) -> CFTypeRef? {
             let verifiesName = options.verification.level == .full
             let policy =
                 verifiesName ? SecPolicyCreateSSL(true, Self.string(name.text)) : SecPolicyCreateBasicX509()
-            guard SecTrustSetPolicies(trust, policy) == errSecSuccess, setAnchors(of: trust) else {
-                return TransportError(.tlsFailed, "The certificate of \(peerName) cannot be verified on this system.")
+            if options.revocation == .unchecked { return policy }
+            let flags =
+                options.revocation == .required
+                ? kSecRevocationRequirePositiveResponse : kSecRevocationNetworkAccessDisabled
+            guard let revocation = SecPolicyCreateRevocation(kSecRevocationOCSPMethod | flags) else { return nil }
+            let policies = unsafe withUnsafePointer(to: kCFTypeArrayCallBacks) {
+                unsafe CFArrayCreateMutable(kCFAllocatorDefault, 0, $0)
             }
-            var error: CFError?
-            if unsafe SecTrustEvaluateWithError(trust, &error) { return nil }
-            let code = error.map { CFErrorGetCode($0) } ?? 0
-            return NetworkRejection(trust, code: OSStatus(truncatingIfNeeded: code), trust: options.trust)
-                .error(peerName)
+            for policy in [policy, revocation] {
+                unsafe CFArrayAppendValue(policies, Unmanaged.passUnretained(policy).toOpaque())
+            }
+            return policies
+        }
+
+        /// TLS 1.2 alone, which is where Network.framework has such keys, with the suites in which the key proves who both
+        /// are; the one with forward secrecy first.
+        private static func add(_ preSharedKey: TLSPreSharedKey, to security: sec_protocol_options_t) {
+            sec_protocol_options_set_max_tls_protocol_version(security, .TLSv12)
+            let identity = Array(preSharedKey.identity.utf8)
+            sec_protocol_options_add_pre_shared_key(
+                security,
+                unsafe preSharedKey.key.withUnsafeBytes { unsafe DispatchData(bytes: $0) }._bridgeToObjectiveC(),
+                unsafe identity.withUnsafeBytes { unsafe DispatchData(bytes: $0) }._bridgeToObjectiveC())
+            let (chaChaWithDiffieHellman, aes256, aes128) = (UInt16(0xCCAC), UInt16(0x00A9), UInt16(0x00A8))
+            for number in [chaChaWithDiffieHellman, aes256, aes128] {
+                guard let suite = tls_ciphersuite_t(rawValue: number) else { continue }
+                sec_protocol_options_append_tls_ciphersuite(security, suite)
+            }
+        }
+
+        /// The chain as the system has evaluated it, or as the server sent it.
+        fileprivate static func certificates(of trust: SecTrust) -> [SecCertificate] {
+            guard let chain = SecTrustCopyCertificateChain(trust) else { return [] }
+            return (0..<CFArrayGetCount(chain)).compactMap { index in
+                unsafe CFArrayGetValueAtIndex(chain, index).map {
+                    unsafe Unmanaged<SecCertificate>.fromOpaque($0).takeUnretainedValue()
+                }
+            }
         }
 
         private func setAnchors(of trust: SecTrust) -> Bool {
@@ -130,12 +188,7 @@
         init(_ chain: SecTrust, code: OSStatus, trust: TLSTrust) {
             self.code = code
             usesSystemAlone = trust == .system
-            var first: SecCertificate?
-            if let certificates = SecTrustCopyCertificateChain(chain), CFArrayGetCount(certificates) > 0,
-                let value = unsafe CFArrayGetValueAtIndex(certificates, 0)
-            {
-                first = unsafe Unmanaged<SecCertificate>.fromOpaque(value).takeUnretainedValue()
-            }
+            let first = NetworkTLS.certificates(of: chain).first
             isSelfSigned = first.map(Self.isSelfSigned) ?? false
             hasAlternativeNames = first.map(Self.hasAlternativeNames) ?? false
             subject = first.flatMap { SecCertificateCopySubjectSummary($0) }.map(Self.text) ?? "?"
@@ -173,6 +226,11 @@
                     .certificateUntrusted,
                     "\(whose) ('\(subject)') is signed by an authority that \(judgement). Name the authority in the "
                         + "TLS options, or have the server send its intermediate certificates.")
+            case errSecCertificateRevoked:
+                return TLSFailure.revoked(peerName)
+            case errSecIncompleteCertRevocationCheck:
+                return TLSFailure.statusUnknown(
+                    peerName, "neither the server nor the authority has shown a response that is good")
             default:
                 return TransportError(.certificateInvalid, "\(whose) ('\(subject)') \(demand).")
             }
@@ -241,6 +299,12 @@
             case .system(let identity):
                 guard let made = sec_identity_create(identity.identity) else { throw unusable("it has no key") }
                 return made
+            case .stored:
+                throw TransportError(
+                    .unsupported,
+                    "Network.framework cannot use a key that is stored where OpenSSL finds it. Put it into the keychain and "
+                        + "use TLSIdentity.keychain, or on macOS choose the implementation .openSSL in the TLS options."
+                )
             case .pkcs12(let source):
                 return try imported(try source.read("PKCS #12 container"), passphrase: passphrase)
             case .pem(let certificates, let key):

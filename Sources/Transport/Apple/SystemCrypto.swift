@@ -97,7 +97,7 @@
             return (0..<count).map { bytes[$0 % bytes.count] }
         }
 
-        private static func sha256(_ bytes: [UInt8]) -> [UInt8] {
+        static func sha256(_ bytes: [UInt8]) -> [UInt8] {
             var digest = [UInt8](repeating: 0, count: Int(CC_SHA256_DIGEST_LENGTH))
             _ = unsafe CC_SHA256(bytes, CC_LONG(bytes.count), &digest)
             return digest

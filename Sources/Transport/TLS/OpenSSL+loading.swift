@@ -116,6 +116,30 @@ extension OpenSSL {
         for index in unsafe certificates.indices { unsafe certificateFree(certificates[index]) }
     }
 
+    /// A certificate in DER; empty if it cannot be encoded.
+    func der(of certificate: Pointer?) -> [UInt8] {
+        let count = unsafe encodeCertificate(certificate, nil)
+        guard count > 0 else { return [] }
+        var bytes = [UInt8](repeating: 0, count: Int(count))
+        unsafe bytes.withUnsafeMutableBufferPointer { buffer in
+            var start = buffer.baseAddress
+            _ = unsafe encodeCertificate(certificate, &start)
+        }
+        return bytes
+    }
+
+    /// The certificates of a stack in DER.
+    func der(ofAll certificates: Pointer?) -> [[UInt8]] {
+        guard let certificates = unsafe certificates else { return [] }
+        return unsafe (0..<max(0, stackCount(certificates))).map { unsafe der(of: stackValue(certificates, $0)) }
+    }
+
+    func digest(of bytes: [UInt8]) -> [UInt8] {
+        var digest = [UInt8](repeating: 0, count: 32)
+        _ = unsafe sha256(bytes, bytes.count, &digest)
+        return digest
+    }
+
     /// What `print` writes into a memory BIO.
     func text(_ print: (Pointer?) -> Int32) -> String {
         let bio = unsafe bioNew(bioMemory())

@@ -13,6 +13,8 @@ struct OpenSSL: Sendable {
     typealias Bytes = UnsafePointer<UInt8>
 
     // Library
+    /// Where functions are found that few connections need.
+    let library: OpenSSLLibrary
     let initialize: @convention(c) (UInt64, OpaquePointer?) -> Int32
     let versionNumber: @convention(c) () -> UInt
     let errorGet: @convention(c) () -> UInt
@@ -80,6 +82,8 @@ struct OpenSSL: Sendable {
     let readCertificate:
         @convention(c) (Pointer?, OpaquePointer?, PassphraseCallback?, UnsafeMutableRawPointer?) -> Pointer?
     let readKey: @convention(c) (Pointer?, OpaquePointer?, PassphraseCallback?, UnsafeMutableRawPointer?) -> Pointer?
+    let encodeCertificate: @convention(c) (Pointer?, UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>?) -> Int32
+    let sha256: @convention(c) (Bytes?, Int, UnsafeMutablePointer<UInt8>?) -> UnsafeMutablePointer<UInt8>?
     let decodeCertificate: @convention(c) (Pointer?, UnsafeMutablePointer<Bytes?>?, Int) -> Pointer?
     let readContainer: @convention(c) (Pointer?, OpaquePointer?) -> Pointer?
     let openContainer:
@@ -98,6 +102,9 @@ struct OpenSSL: Sendable {
     let storeContextError: @convention(c) (Pointer?) -> Int32
     let storeContextDepth: @convention(c) (Pointer?) -> Int32
     let storeContextCertificate: @convention(c) (Pointer?) -> Pointer?
+    let storeContextSetError: @convention(c) (Pointer?, Int32) -> Void
+    let storeContextChain: @convention(c) (Pointer?) -> Pointer?
+    let storeContextSent: @convention(c) (Pointer?) -> Pointer?
     let storeContextExtraData: @convention(c) (Pointer?, Int32) -> UnsafeMutableRawPointer?
     let storeContextIndex: @convention(c) () -> Int32
     let verifyErrorText: @convention(c) (Int) -> Chars?
@@ -124,6 +131,7 @@ extension OpenSSL {
     init(_ library: OpenSSLLibrary) throws(TransportError) {
         // The types above are those of the functions in C, by their manual pages.
         try unsafe self.init(
+            library: library,
             initialize: library.function("OPENSSL_init_ssl"),
             versionNumber: library.function("OpenSSL_version_num"),
             errorGet: library.function("ERR_get_error"),
@@ -179,6 +187,8 @@ extension OpenSSL {
             wasResumed: library.function("SSL_session_reused"),
             readCertificate: library.function("PEM_read_bio_X509"),
             readKey: library.function("PEM_read_bio_PrivateKey"),
+            encodeCertificate: library.function("i2d_X509"),
+            sha256: library.function("SHA256"),
             decodeCertificate: library.function("d2i_X509"),
             readContainer: library.function("d2i_PKCS12_bio"),
             openContainer: library.function("PKCS12_parse"),
@@ -193,6 +203,9 @@ extension OpenSSL {
             storeContextError: library.function("X509_STORE_CTX_get_error"),
             storeContextDepth: library.function("X509_STORE_CTX_get_error_depth"),
             storeContextCertificate: library.function("X509_STORE_CTX_get_current_cert"),
+            storeContextSetError: library.function("X509_STORE_CTX_set_error"),
+            storeContextChain: library.function("X509_STORE_CTX_get0_chain"),
+            storeContextSent: library.function("X509_STORE_CTX_get0_untrusted"),
             storeContextExtraData: library.function("X509_STORE_CTX_get_ex_data"),
             storeContextIndex: library.function("SSL_get_ex_data_X509_STORE_CTX_idx"),
             verifyErrorText: library.function("X509_verify_cert_error_string"),

@@ -1,3 +1,5 @@
+import Wire
+
 /// Turns PEM into OpenSSL's certificates and keys.
 // Safe: each BIO and container is freed by the function that makes it; certificates and keys belong to the caller, as each
 // function documents; buffers are passed with their lengths for the call only.
@@ -56,12 +58,12 @@ struct PEMReader {
         case .pkcs12(let source):
             return try unsafe container(source, passphrase: identity.passphrase)
         case .pem(let certificates, let key):
-            let chain = try unsafe self.certificates(certificates, "certificate")
-            do throws(TransportError) {
-                return unsafe (try self.key(key, passphrase: identity.passphrase), chain)
-            } catch {
-                unsafe openSSL.free(chain)
-                throw error
+            return try unsafe chain(certificates) { () throws(TransportError) in
+                unsafe try self.key(key, passphrase: identity.passphrase)
+            }
+        case .stored(let certificates, let uri):
+            return try unsafe chain(certificates) { () throws(TransportError) in
+                unsafe try OpenSSLStore(openSSL, for: identity).key(uri.text)
             }
         #if canImport(Network)
             case .system:
@@ -70,6 +72,19 @@ struct PEMReader {
                     "OpenSSL cannot use a SecIdentity: choose the implementation .system in the TLS options, or give "
                         + "the identity as PEM or PKCS #12.")
         #endif
+        }
+    }
+
+    /// Certificates with the key that `key` returns; the caller frees all of them.
+    private func chain(
+        _ certificates: PEMSource, _ key: () throws(TransportError) -> OpaquePointer
+    ) throws(TransportError) -> (key: OpaquePointer, certificates: [OpaquePointer]) {
+        let chain = try unsafe self.certificates(certificates, "certificate")
+        do throws(TransportError) {
+            return unsafe (try key(), chain)
+        } catch {
+            unsafe openSSL.free(chain)
+            throw error
         }
     }
 
@@ -138,9 +153,9 @@ struct PEMReader {
 }
 
 /// OpenSSL asks at the terminal when it is given no callback.
-private let noPassphrase: OpenSSL.PassphraseCallback = { _, _, _, _ in -1 }
+let noPassphrase: OpenSSL.PassphraseCallback = { _, _, _, _ in -1 }
 
-private let givePassphrase: OpenSSL.PassphraseCallback = { buffer, size, _, secret in
+let givePassphrase: OpenSSL.PassphraseCallback = { buffer, size, _, secret in
     guard let buffer = unsafe buffer, let secret = unsafe secret else { return -1 }
     let text = unsafe secret.assumingMemoryBound(to: CChar.self)
     let count = unsafe strlen(text)

@@ -20,6 +20,7 @@ final class TLSContext: @unchecked Sendable {
     ///
     /// - Throws: `tlsUnavailable`, `tlsConfiguration`.
     init(_ kind: Kind) throws(TransportError) {
+        if case .client(let options) = kind { try options.checkDemands(on: .openSSL) }
         let path =
             switch kind {
             case .client(let options): options.libraryPath
@@ -37,6 +38,7 @@ final class TLSContext: @unchecked Sendable {
         case .client(let options):
             if let identity = options.identity { try use(identity) }
             try setUpVerification(options)
+            try setUpSecrets(options)
         case .server(let options):
             try use(options.identity)
             if let authorities = options.clientAuthorities {
@@ -62,6 +64,8 @@ final class TLSContext: @unchecked Sendable {
         // Idle connections give their record buffers back.
         let (mode, releaseBuffers) = (Int32(33), 0x10)
         _ = unsafe openSSL.contextControl(pointer, mode, releaseBuffers, nil)
+        // Not for clients, whose sessions of pre-shared keys have none.
+        guard isServer else { return }
         let sessionContext = Array("swift-messaging".utf8)
         _ = unsafe openSSL.contextSetSessionID(pointer, sessionContext, UInt32(sessionContext.count))
     }
@@ -69,10 +73,27 @@ final class TLSContext: @unchecked Sendable {
     private func setUpVerification(_ options: TLSOptions) throws(TransportError) {
         // Called when the server asks for a certificate, which no error tells afterwards.
         unsafe openSSL.contextSetCertificateCallback(pointer, noteRequest, Unmanaged.passUnretained(self).toOpaque())
-        guard options.verification.level != .none else { return unsafe openSSL.contextSetVerify(pointer, 0, nil) }
+        guard options.verification.level != .none, options.preSharedKey == nil else {
+            // The callback judges what nothing has verified, or refuses every certificate.
+            if options.judgesChain || options.preSharedKey != nil { return verify(mode: 1) }
+            return unsafe openSSL.contextSetVerify(pointer, 0, nil)
+        }
         if options.trust.usesSystem { _ = unsafe openSSL.contextSystemPaths(pointer) }
         try add(options.trust.authorities)
         verify(mode: 1)
+        if options.revocation != .unchecked { try askForStatus() }
+    }
+
+    /// The callback gets this object as that of the verification does.
+    private func askForStatus() throws(TransportError) {
+        _ = try StapledStatus(openSSL)
+        let setCallback: @convention(c) (OpaquePointer?, Int32, OpenSSL.Callback?) -> Int =
+            try unsafe openSSL.library.function("SSL_CTX_callback_ctrl")
+        let (callback, argument, type) = (Int32(63), Int32(64), Int32(65))
+        let ocsp = 1
+        _ = unsafe setCallback(pointer, callback, checkStapledStatus)
+        _ = unsafe openSSL.contextControl(pointer, argument, 0, Unmanaged.passUnretained(self).toOpaque())
+        _ = unsafe openSSL.contextControl(pointer, type, ocsp, nil)
     }
 
     /// The callback gets this object without a reference: it outlives its connections, which hold one.
@@ -136,18 +157,49 @@ extension TLSContext {
     }
 
     fileprivate func verify(_ storeContext: OpaquePointer?) -> Int32 {
-        let result = unsafe openSSL.verifyCertificate(storeContext)
-        guard result != 1 else { return 1 }
         let connection = unsafe openSSL.storeContextExtraData(storeContext, openSSL.storeContextIndex())
-        unsafe session(connection.map { OpaquePointer($0) })?.rejection =
-            unsafe CertificateRejection(openSSL, storeContext: storeContext)
+        guard let session = unsafe session(connection.map { OpaquePointer($0) }) else { return 0 }
+        if options?.preSharedKey != nil {
+            session.refusal = TLSFailure.ignoredPreSharedKey(session.peerName)
+        } else if verifiesChain || isServer, unsafe openSSL.verifyCertificate(storeContext) != 1 {
+            session.refusal = TLSFailure.rejected(
+                unsafe CertificateRejection(openSSL, storeContext: storeContext), by: session.peerName, self)
+            return 0
+        } else if let options, options.judgesChain {
+            let chain =
+                unsafe verifiesChain
+                ? openSSL.storeContextChain(storeContext) : openSSL.storeContextSent(storeContext)
+            session.refusal = options.refusal(
+                of: unsafe openSSL.der(ofAll: chain), name: session.serverName, peerName: session.peerName,
+                sha256: openSSL.digest(of:))
+        }
+        guard session.refusal != nil else { return 1 }
+        let applicationVerification: Int32 = 50
+        unsafe openSSL.storeContextSetError(storeContext, applicationVerification)
         return 0
+    }
+
+    /// Whether the status that the server has stapled, or not, is acceptable; after the chain was verified.
+    fileprivate func checkStatus(_ connection: OpaquePointer?) -> Int32 {
+        guard let session = unsafe session(connection), let options else { return 0 }
+        do throws(TransportError) {
+            session.refusal = try unsafe StapledStatus(openSSL).refusal(
+                connection, isRequired: options.revocation == .required, peerName: session.peerName)
+        } catch {
+            session.refusal = error
+        }
+        return session.refusal == nil ? 1 : 0
     }
 }
 
 private let verifyPeer: OpenSSL.Callback = { storeContext, context in
     guard let context = unsafe context else { return 0 }
     return unsafe Unmanaged<TLSContext>.fromOpaque(context).takeUnretainedValue().verify(storeContext)
+}
+
+private let checkStapledStatus: OpenSSL.Callback = { connection, context in
+    guard let context = unsafe context else { return 0 }
+    return unsafe Unmanaged<TLSContext>.fromOpaque(context).takeUnretainedValue().checkStatus(connection)
 }
 
 private let noteRequest: OpenSSL.Callback = { connection, context in

@@ -53,10 +53,16 @@ enum TLSFailure {
     ///
     /// - Parameter wasOpen: whether the handshake had succeeded, so that the peer does use TLS.
     static func failed(
-        _ code: UInt, _ text: String, peer: String, wasOpen: Bool, asked: Bool, hasIdentity: Bool
+        _ code: UInt, _ text: String, peer: String, wasOpen: Bool, asked: Bool, hasIdentity: Bool,
+        preSharedKey: TLSPreSharedKey?
     ) -> TransportError {
         let isOfSSL = (code >> 23) & 0xFF == 20
-        switch isOfSSL ? Int(code & 0x7F_FFFF) : 0 {
+        let reason = isOfSSL ? Int(code & 0x7F_FFFF) : 0
+        // bad_record_mac, handshake_failure, illegal_parameter, decrypt_error, unknown_psk_identity.
+        if let preSharedKey, !wasOpen, [1020, 1040, 1047, 1051, 1115].contains(reason) {
+            return preSharedKeyRefused(peer, identity: preSharedKey.identity, text)
+        }
+        switch reason {
         case 267, 156, 155, 443, 198:
             guard !wasOpen else { break }
             return TransportError(

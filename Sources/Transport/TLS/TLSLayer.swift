@@ -7,7 +7,6 @@ package final class TLSLayer: ByteLayer {
     private enum Phase { case handshaking, open, closed, failed }
 
     private let session: TLSSession
-    private let peerName: String
     /// The key of its session in the cache; nil when sessions are not resumed.
     private let cacheKey: String?
     private var offeredSession = false
@@ -30,7 +29,8 @@ package final class TLSLayer: ByteLayer {
         let options = context.options ?? TLSOptions()
         let name = try ServerName(options.serverName ?? host)
         // Servers that want certificates and do not name their sessions end the connection when one is resumed.
-        let resumes = options.resumesSessions && options.identity == nil
+        // What is checked on each connection is in no session.
+        let resumes = options.resumesSessions && !options.checksEachConnection
         try self.init(
             context, peerName: "\(Endpoint.host(host, port: port))",
             cacheKey: resumes ? "\(name.text) \(host) \(port)" : nil)
@@ -50,11 +50,11 @@ package final class TLSLayer: ByteLayer {
     }
 
     private init(_ context: TLSContext, peerName: String, cacheKey: String?) throws(TransportError) {
-        session = try TLSSession(context)
-        self.peerName = peerName
+        session = try TLSSession(context, peerName: peerName)
         self.cacheKey = cacheKey
     }
 
+    private var peerName: String { session.peerName }
     package var isOpen: Bool { phase == .open }
     package var isFinished: Bool { phase == .closed }
     /// Such as `TLSv1.3`; after the handshake.
@@ -167,9 +167,9 @@ package final class TLSLayer: ByteLayer {
     private func failure(_ code: UInt, _ text: String) -> TransportError {
         let wasOpen = phase == .open
         phase = .failed
-        if let rejection = session.rejection { return TLSFailure.rejected(rejection, by: peerName, session.context) }
+        if let refusal = session.refusal { return refusal }
         return TLSFailure.failed(
             code, text, peer: peerName, wasOpen: wasOpen, asked: session.certificateWasRequested,
-            hasIdentity: session.context.hasIdentity)
+            hasIdentity: session.context.hasIdentity, preSharedKey: session.context.options?.preSharedKey)
     }
 }

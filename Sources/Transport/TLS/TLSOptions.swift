@@ -18,12 +18,14 @@ public struct TLSOptions: Sendable, Hashable {
     public var minimumVersion = TLSVersion.tls12
     /// Protocols to offer by ALPN (RFC 7301), in the order of preference; nil offers what the URL's scheme needs.
     public var applicationProtocols: [String]?
-    /// Whether a session of an earlier connection to the same server may be continued, which saves a round trip.
+    /// Whether a session of an earlier connection to the same server may be continued, which saves a round trip. It never is
+    /// with an ``identity``, ``pinnedKeys``, an ``additionalCheck``, a ``revocation`` check or a ``preSharedKey``: all that is
+    /// checked on each connection. Default: true.
     public var resumesSessions = true
     /// What does the work. Default: Network.framework on Apple's systems, OpenSSL elsewhere.
     public var implementation = TLSImplementation.automatic
-    /// The path of OpenSSL's libssl; nil finds the system's. `MESSAGING_LIBSSL` in the environment has the same effect.
-    public var libraryPath: String?
+    /// Nil, or options that few programs set.
+    private var rare: Shared<RareTLSOptions>?
 
     /// Makes options that verify everything.
     public init() {}
@@ -34,7 +36,14 @@ public struct TLSOptions: Sendable, Hashable {
             && one.serverName.hasSameBytes(as: other.serverName) && one.minimumVersion == other.minimumVersion
             && one.applicationProtocols?.map(ByteKey.init) == other.applicationProtocols?.map(ByteKey.init)
             && one.resumesSessions == other.resumesSessions && one.implementation == other.implementation
-            && one.libraryPath.hasSameBytes(as: other.libraryPath)
+            && (one.rare === other.rare || one.rareOptions == other.rareOptions)
+    }
+
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(trust)
+        hasher.combine(identity)
+        hasher.combine(verification)
+        hasher.combine(minimumVersion)
     }
 
     /// Reads the files that the options name, and checks that what they hold can be used, without a connection.
@@ -52,6 +61,142 @@ public struct TLSOptions: Sendable, Hashable {
             if !usesSystem { _ = try contexts.context() }
         #endif
     }
+}
+
+/// The options that few programs set, in a box of their own, so that the others pay for one pointer.
+struct RareTLSOptions: Equatable, Sendable {
+    typealias Check = @Sendable (_ certificates: [[UInt8]], _ serverName: String) throws -> Void
+
+    var pinnedKeys: [String] = []
+    var additionalCheck: Shared<Check>?
+    var revocation = TLSRevocation.unchecked
+    var preSharedKey: TLSPreSharedKey?
+    var keyLogFile: String?
+    var libraryPath: String?
+
+    static func == (one: Self, other: Self) -> Bool {
+        one.pinnedKeys.map(ByteKey.init) == other.pinnedKeys.map(ByteKey.init)
+            && one.additionalCheck === other.additionalCheck && one.revocation == other.revocation
+            && one.preSharedKey == other.preSharedKey && one.keyLogFile.hasSameBytes(as: other.keyLogFile)
+            && one.libraryPath.hasSameBytes(as: other.libraryPath)
+    }
+}
+
+extension TLSOptions {
+    /// Public keys, one of which has to be in the server's chain of certificates, beside everything else that is checked;
+    /// empty accepts all keys. Default: empty.
+    ///
+    /// Each is the SHA-256 of a certificate's SubjectPublicKeyInfo in Base64, with or without `sha256/` before it:
+    ///
+    ///     openssl x509 -in server.pem -pubkey -noout | openssl pkey -pubin -outform DER | openssl dgst -sha256 -binary | base64
+    ///
+    /// Name a second key that is not in use yet: a server whose key is lost or replaced cannot be reached otherwise. The
+    /// keys of the authorities above the server's certificate count too, if the verified chain leads through them; with
+    /// ``TLSVerification/unsafeAcceptAnyCertificate`` the server's own key alone. Other keys are the error
+    /// `certificatePinMismatch`, after which a client does not try again.
+    public var pinnedKeys: [String] {
+        get { rareOptions.pinnedKeys }
+        set { change { $0.pinnedKeys = newValue } }
+    }
+    /// Called after everything else about the server's certificates has been accepted: the server's certificate in DER,
+    /// those above it up to the trusted one, and the name that was verified. Throw an error to refuse the server: it becomes
+    /// the reason in `certificateRefused`. Default: nil.
+    ///
+    /// It is called on each connection, while others wait on the same thread: do not wait for anything in it. With
+    /// ``TLSVerification/unsafeAcceptAnyCertificate`` it gets what the server sent, which nothing has verified.
+    public var additionalCheck: (@Sendable (_ certificates: [[UInt8]], _ serverName: String) throws -> Void)? {
+        get { rareOptions.additionalCheck?.value }
+        set { change { $0.additionalCheck = newValue.map { Shared($0) } } }
+    }
+    /// Whether the server has to show that its certificate was not revoked. Default: it is not asked.
+    public var revocation: TLSRevocation {
+        get { rareOptions.revocation }
+        set { change { $0.revocation = newValue } }
+    }
+    /// A key that client and server share, instead of certificates. Default: nil.
+    public var preSharedKey: TLSPreSharedKey? {
+        get { rareOptions.preSharedKey }
+        set { change { $0.preSharedKey = newValue } }
+    }
+    /// A file that gets the secrets of each connection in the format of `SSLKEYLOGFILE`, so that Wireshark can decrypt a
+    /// recording. With them everybody can: it works in debug builds alone, and with OpenSSL. In a release build connecting
+    /// fails with `unsupported`. Default: nil.
+    public var keyLogFile: String? {
+        get { rareOptions.keyLogFile }
+        set { change { $0.keyLogFile = newValue } }
+    }
+    /// The path of OpenSSL's libssl; nil finds the system's. `MESSAGING_LIBSSL` in the environment has the same effect.
+    public var libraryPath: String? {
+        get { rareOptions.libraryPath }
+        set { change { $0.libraryPath = newValue } }
+    }
+
+    private var rareOptions: RareTLSOptions { rare?.value ?? RareTLSOptions() }
+
+    private mutating func change(_ body: (inout RareTLSOptions) -> Void) {
+        var options = rareOptions
+        body(&options)
+        rare = options == RareTLSOptions() ? nil : Shared(options)
+    }
+
+    /// Whether each connection has a handshake of its own, in which the server is checked anew.
+    var checksEachConnection: Bool {
+        identity != nil || !pinnedKeys.isEmpty || additionalCheck != nil || revocation != .unchecked
+            || preSharedKey != nil
+    }
+}
+
+/// Whether a server has to show that its certificate was not revoked: by a response of its authority (OCSP) that it staples
+/// to the handshake (RFC 6066 section 8). The client asks nobody else, except on Apple's systems where noted.
+public struct TLSRevocation: Sendable, Hashable {
+    enum Kind: Hashable { case unchecked, whenStapled, required }
+    let kind: Kind
+
+    /// The server is not asked.
+    public static let unchecked = TLSRevocation(kind: .unchecked)
+    /// The server is asked, and a response that it staples has to be good; a server without one is accepted. Apple's systems
+    /// ignore a response that is damaged or too old.
+    public static let whenStapled = TLSRevocation(kind: .whenStapled)
+    /// The server has to staple a good response. Apple's systems ask for those that are missing, also for the authorities
+    /// between the server and the root.
+    public static let required = TLSRevocation(kind: .required)
+}
+
+/// A key that a client and its server know, by which each proves itself to the other without certificates (RFC 4279, RFC 8446
+/// section 2.2). Never printed.
+///
+/// Both implementations use it with TLS 1.2; OpenSSL with 1.3 too.
+public struct TLSPreSharedKey: Sendable, Hashable {
+    /// The name under which the server knows the key: 1 to 128 bytes. It is sent without encryption.
+    public let identity: String
+    /// 1 to 64 bytes: at least 16 random ones, since whoever records a handshake can try short ones.
+    let key: [UInt8]
+
+    /// Makes a key of its bytes.
+    public init(identity: String, key: [UInt8]) {
+        self.identity = identity
+        self.key = key
+    }
+
+    /// Makes a key of hexadecimal digits, as Mosquitto's `psk_file` has it behind the colon; nil if they are not a key.
+    public init?(identity: String, hexadecimal digits: String) {
+        let values = digits.utf8.map { Character(Unicode.Scalar($0)).hexDigitValue }
+        guard values.count % 2 == 0, !values.contains(nil) else { return nil }
+        let nibbles = values.compactMap { $0 }
+        self.init(
+            identity: identity,
+            key: stride(from: 0, to: nibbles.count, by: 2).map { UInt8(nibbles[$0] << 4 | nibbles[$0 + 1]) })
+    }
+
+    public static func == (one: Self, other: Self) -> Bool {
+        one.identity.hasSameBytes(as: other.identity) && one.key == other.key
+    }
+}
+
+extension TLSPreSharedKey: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    public var description: String { "TLSPreSharedKey(\(identity))" }
+    public var debugDescription: String { description }
+    public var customMirror: Mirror { Mirror(self, children: []) }
 }
 
 /// What is checked about a server's certificate.
@@ -119,6 +264,7 @@ public struct TLSIdentity: Sendable, Hashable {
     enum Kind: Hashable {
         case pem(certificates: PEMSource, key: PEMSource)
         case pkcs12(PEMSource)
+        case stored(certificates: PEMSource, key: ByteKey)
         #if canImport(Network)
             case system(SystemIdentity)
         #endif
@@ -152,6 +298,25 @@ public struct TLSIdentity: Sendable, Hashable {
         TLSIdentity(.pkcs12(source), passphrase: passphrase)
     }
 
+    /// A key that stays where it is, in a token, a security module or a TPM, and is named by a URI. OpenSSL only; on Apple's
+    /// systems see ``TLSIdentity/keychain(_:)``.
+    ///
+    /// - `pkcs11:token=meter;object=key;type=private` (RFC 7512) by OpenSSL's provider `pkcs11`, which is loaded if OpenSSL's
+    ///   configuration has not done so.
+    /// - `org.openssl.engine:pkcs11:pkcs11:token=meter;object=key;type=private` by an engine: the words after the first colon
+    ///   are the engine's name and what it calls the key. Debian 12 has it in `libengine-pkcs11-openssl`.
+    /// - Any other URI that a provider of OpenSSL's configuration reads, such as `handle:0x81000001` of a TPM.
+    ///
+    /// Each handshake signs with the key on the thread that serves the client's connections, for as long as the device takes.
+    ///
+    /// - Parameters:
+    ///   - key: the URI.
+    ///   - certificates: the key's certificate, followed by those of the authorities between it and the root.
+    ///   - pin: given to the token when it asks for one.
+    public static func stored(key: String, certificates: PEMSource, pin: String? = nil) -> TLSIdentity {
+        TLSIdentity(.stored(certificates: certificates, key: ByteKey(key)), passphrase: pin)
+    }
+
     #if canImport(Network)
         static func system(_ identity: SystemIdentity) -> TLSIdentity {
             TLSIdentity(.system(identity), passphrase: nil)
@@ -164,6 +329,8 @@ extension TLSIdentity: CustomStringConvertible, CustomDebugStringConvertible, Cu
         switch kind {
         case .pem(let certificates, _): "TLSIdentity(\(certificates))"
         case .pkcs12(let source): "TLSIdentity(\(source))"
+        // The URI may have the PIN in it.
+        case .stored(let certificates, _): "TLSIdentity(\(certificates))"
         #if canImport(Network)
             case .system: "TLSIdentity(a SecIdentity)"
         #endif

@@ -20,8 +20,12 @@ final class TLSSession {
     private let connection: OpaquePointer
     private let input: OpaquePointer
     private let output: OpaquePointer
-    /// Set by the verification when it fails.
-    var rejection: CertificateRejection?
+    /// What errors call the peer.
+    let peerName: String
+    /// What is verified; empty on the server's side.
+    private(set) var serverName = ""
+    /// Set by a check of the peer that fails.
+    var refusal: TransportError?
     /// Set when the server asks for a certificate.
     var certificateWasRequested = false
     /// Whether it asked in vain.
@@ -30,7 +34,7 @@ final class TLSSession {
     private var openSSL: OpenSSL { context.openSSL }
 
     /// - Throws: `tlsFailed` without memory.
-    init(_ context: TLSContext) throws(TransportError) {
+    init(_ context: TLSContext, peerName: String) throws(TransportError) {
         let openSSL = context.openSSL
         guard let connection = unsafe openSSL.new(context.pointer),
             let input = unsafe openSSL.bioNew(openSSL.bioMemory()),
@@ -39,12 +43,14 @@ final class TLSSession {
             throw TransportError(.tlsFailed, "OpenSSL could not prepare a TLS connection: \(openSSL.takeError().text).")
         }
         self.context = context
+        self.peerName = peerName
         unsafe self.connection = connection
         unsafe self.input = input
         unsafe self.output = output
         // The connection owns both from here on.
         unsafe openSSL.setBIO(connection, input, output)
         _ = unsafe openSSL.setExtraData(connection, 0, Unmanaged.passUnretained(self).toOpaque())
+        unsafe context.register(connection)
         if context.isServer { unsafe openSSL.setAccept(connection) } else { unsafe openSSL.setConnect(connection) }
     }
 
@@ -52,6 +58,7 @@ final class TLSSession {
         // OpenSSL spoils the session of a connection that ends without a good-bye; RFC 5246 no longer asks for that.
         let (sent, received) = (Int32(1), Int32(2))
         unsafe openSSL.setShutdown(connection, sent | received)
+        unsafe context.unregister(connection)
         unsafe openSSL.free(connection)
     }
 
@@ -61,6 +68,7 @@ final class TLSSession {
     ///
     /// - Throws: `tlsConfiguration` for a name that cannot be verified.
     func setServer(_ name: ServerName) throws(TransportError) {
+        serverName = name.text
         guard name.isAddress else {
             // RFC 6066 section 3: names only.
             let (hostName, kind) = (Int32(55), 0)

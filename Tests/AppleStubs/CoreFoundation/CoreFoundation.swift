@@ -4,9 +4,10 @@
 // `.ci/check-apple` type-checks against it. With FAKE_APPLE=1 it is built on Linux, with the little behaviour below.
 // On Apple's systems it does not exist. The name of the page of each declaration stands beside it.
 
-// /corefoundation/cftyperef, /cfindex, /cfallocator, /kcfallocatordefault
+// /corefoundation/cftyperef, /cfindex, /cfoptionflags, /cfallocator, /kcfallocatordefault
 public typealias CFTypeRef = AnyObject
 public typealias CFIndex = Int
+public typealias CFOptionFlags = UInt
 public final class CFAllocator {}
 public var kCFAllocatorDefault: CFAllocator! { nil }
 

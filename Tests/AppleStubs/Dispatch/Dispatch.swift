@@ -38,6 +38,15 @@ open class DispatchQueue: DispatchObject, @unchecked Sendable {
     ) {}
 }
 
+// /dispatch/dispatchdata, whose bridging to Objective-C is a method of the Swift overlay
+public final class __DispatchData: Sequence {
+    public func makeIterator() -> [UInt8].Iterator { [].makeIterator() }
+}
+public struct DispatchData {
+    public init(bytes buffer: UnsafeRawBufferPointer) {}
+    public func _bridgeToObjectiveC() -> __DispatchData { __DispatchData() }
+}
+
 // /dispatch/dispatchsemaphore
 open class DispatchSemaphore: DispatchObject, @unchecked Sendable {
     public convenience init(value: Int) { self.init() }

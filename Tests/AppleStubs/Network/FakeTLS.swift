@@ -64,6 +64,11 @@
                 FakeOpenSSL.function("SSL_set_cert_cb")
             let (minimum, hostName) = (Int32(123), Int32(55))
             _ = control(connection, minimum, Int(options.minimumVersion.rawValue), nil)
+            if let version = options.maximumVersion {
+                let maximum: Int32 = 124
+                _ = control(connection, maximum, Int(version.rawValue), nil)
+            }
+            if options.preSharedKey != nil { setUpPreSharedKey() }
             if let name = options.serverName {
                 name.withCString { _ = control(connection, hostName, 0, UnsafeMutableRawPointer(mutating: $0)) }
             }
@@ -80,6 +85,31 @@
                 let set: @convention(c) (Pointer?, Pointer?) -> Int32 = FakeOpenSSL.function("SSL_set_session")
                 _ = set(connection, session.pointer)
             }
+        }
+
+        /// With those of the options' suites that OpenSSL has by name.
+        private func setUpPreSharedKey() {
+            let names: [UInt16: String] = [
+                0xCCAC: "ECDHE-PSK-CHACHA20-POLY1305", 0x00A9: "PSK-AES256-GCM-SHA384", 0x00A8: "PSK-AES128-GCM-SHA256",
+            ]
+            let setCiphers: @convention(c) (Pointer?, UnsafePointer<CChar>?) -> Int32 =
+                FakeOpenSSL.function("SSL_set_cipher_list")
+            let setCallback: @convention(c) (Pointer?, PreSharedKeyCallback?) -> Void =
+                FakeOpenSSL.function("SSL_set_psk_client_callback")
+            let setData: @convention(c) (Pointer?, Int32, UnsafeMutableRawPointer?) -> Int32 =
+                FakeOpenSSL.function("SSL_set_ex_data")
+            _ = setCiphers(connection, options.ciphers.compactMap { names[$0] }.joined(separator: ":"))
+            _ = setData(connection, 0, Unmanaged.passUnretained(self).toOpaque())
+            setCallback(connection, givePreSharedKey)
+        }
+
+        fileprivate func write(
+            _ identity: UnsafeMutablePointer<CChar>?, _ key: UnsafeMutablePointer<UInt8>?
+        ) -> UInt32 {
+            guard let own = options.preSharedKey else { return 0 }
+            identity?.update(from: own.identity.map { CChar(bitPattern: $0) } + [0], count: own.identity.count + 1)
+            key?.update(from: own.key, count: own.key.count)
+            return UInt32(own.key.count)
         }
 
         private var key: String { "\(options.serverName ?? "") \(port)" }
@@ -188,6 +218,10 @@
             case 1046: errSSLPeerCertUnknown
             case 1048: errSSLPeerUnknownCA
             case 1049: errSSLPeerAccessDenied
+            case 1020: errSSLPeerBadRecordMac
+            case 1047: errSSLIllegalParam
+            case 1051: errSSLPeerDecryptError
+            case 1115: errSSLUnknownPSKIdentity
             case 258, 396, 1070: errSSLPeerProtocolVersion
             case 1071: errSSLPeerInsufficientSecurity
             case 1112: errSSLUnrecognizedName
@@ -253,6 +287,17 @@
     }
     private let giveIdentity: Callback = { _, context in
         Unmanaged<FakeTLS>.fromOpaque(context!).takeUnretainedValue().identity()
+    }
+
+    private typealias PreSharedKeyCallback =
+        @convention(c) (
+            OpaquePointer?, UnsafePointer<CChar>?, UnsafeMutablePointer<CChar>?, UInt32, UnsafeMutablePointer<UInt8>?,
+            UInt32
+        ) -> UInt32
+    private let givePreSharedKey: PreSharedKeyCallback = { connection, _, identity, _, key, _ in
+        let data: @convention(c) (OpaquePointer?, Int32) -> UnsafeMutableRawPointer? =
+            FakeOpenSSL.function("SSL_get_ex_data")
+        return Unmanaged<FakeTLS>.fromOpaque(data(connection, 0)!).takeUnretainedValue().write(identity, key)
     }
 
     private struct FakeIdentityBox: @unchecked Sendable {

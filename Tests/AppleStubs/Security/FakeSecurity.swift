@@ -100,6 +100,10 @@
             if !trust.anchors.isEmpty { _ = setFlags(parameters(context), partialChain) }
             if let name = trust.policy.hostName { setName(name, parameters(context)) }
             guard verify(context) == 1 else { return status(reason(context)) }
+            // No responder is there to be asked, and staples are not read.
+            if trust.policy.revocationFlags & kSecRevocationRequirePositiveResponse != 0 {
+                return errSecIncompleteCertRevocationCheck
+            }
             return trust.policy.isForServers ? serverStatus(parsed[first]) : errSecSuccess
         }
 

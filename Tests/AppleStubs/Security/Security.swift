@@ -45,12 +45,15 @@ public func SecCertificateCopyNormalizedSubjectSequence(_ certificate: SecCertif
 
 // MARK: Trust: /sectrust, /secpolicy, /secpolicycreatessl(_:_:), /secpolicycreatebasicx509(),
 // /sectrustsetpolicies(_:_:), /sectrustsetanchorcertificates(_:_:), /sectrustsetanchorcertificatesonly(_:_:),
-// /sectrustevaluatewitherror(_:_:), /sectrustcopycertificatechain(_:)
+// /sectrustevaluatewitherror(_:_:), /sectrustcopycertificatechain(_:), /secpolicycreaterevocation(_:),
+// /ksecrevocationocspmethod, /ksecrevocationrequirepositiveresponse, /ksecrevocationnetworkaccessdisabled
 
 public final class SecPolicy {
     package let hostName: String?
     /// Whether Apple's demands on the certificates of TLS servers are part of it.
     package let isForServers: Bool
+    /// 0 asks for no check.
+    package var revocationFlags: CFOptionFlags = 0
     package init(hostName: String?, isForServers: Bool = false) {
         self.hostName = hostName
         self.isForServers = isForServers
@@ -71,8 +74,24 @@ public func SecPolicyCreateSSL(_ server: Bool, _ hostname: CFString?) -> SecPoli
 
 public func SecPolicyCreateBasicX509() -> SecPolicy { SecPolicy(hostName: nil) }
 
+public var kSecRevocationOCSPMethod: CFOptionFlags { 1 }
+public var kSecRevocationRequirePositiveResponse: CFOptionFlags { 8 }
+public var kSecRevocationNetworkAccessDisabled: CFOptionFlags { 16 }
+
+public func SecPolicyCreateRevocation(_ revocationFlags: CFOptionFlags) -> SecPolicy? {
+    let policy = SecPolicy(hostName: nil)
+    policy.revocationFlags = revocationFlags
+    return policy
+}
+
 public func SecTrustSetPolicies(_ trust: SecTrust, _ policies: CFTypeRef) -> OSStatus {
-    guard let policy = policies as? SecPolicy else { return -50 }
+    let list = (policies as? CFArray).map { array in
+        (0..<CFArrayGetCount(array)).map {
+            Unmanaged<SecPolicy>.fromOpaque(CFArrayGetValueAtIndex(array, $0)).takeUnretainedValue()
+        }
+    }
+    guard let policy = policies as? SecPolicy ?? list?.first else { return -50 }
+    policy.revocationFlags = list?.last?.revocationFlags ?? policy.revocationFlags
     trust.policy = policy
     return errSecSuccess
 }
@@ -208,6 +227,10 @@ public typealias sec_protocol_challenge_t = (
 package final class FakeProtocolOptions: OS_sec_protocol_options, @unchecked Sendable {
     // Sendable because all is set before the connection starts.
     package var serverName: String?
+    package var maximumVersion: tls_protocol_version_t?
+    package var ciphers: [UInt16] = []
+    package var preSharedKey: (key: [UInt8], identity: [UInt8])?
+    package var asksForStatus = false
     package var minimumVersion = tls_protocol_version_t.TLSv12
     package var applicationProtocols: [String] = []
     package var resumes = true
@@ -249,6 +272,38 @@ public func sec_protocol_options_add_tls_application_protocol(
 public func sec_protocol_options_set_min_tls_protocol_version(
     _ options: sec_protocol_options_t, _ version: tls_protocol_version_t
 ) { Security.options(options).minimumVersion = version }
+
+// /sec_protocol_options_set_max_tls_protocol_version(_:_:)
+public func sec_protocol_options_set_max_tls_protocol_version(
+    _ options: sec_protocol_options_t, _ version: tls_protocol_version_t
+) { Security.options(options).maximumVersion = version }
+
+// /sec_protocol_options_set_tls_ocsp_enabled(_:_:)
+public func sec_protocol_options_set_tls_ocsp_enabled(_ options: sec_protocol_options_t, _ ocsp_enabled: Bool) {
+    Security.options(options).asksForStatus = ocsp_enabled
+}
+
+// /tls_ciphersuite_t, /sec_protocol_options_append_tls_ciphersuite(_:_:)
+public struct tls_ciphersuite_t: RawRepresentable, Sendable {
+    public let rawValue: UInt16
+    public init?(rawValue: UInt16) { self.rawValue = rawValue }
+}
+public func sec_protocol_options_append_tls_ciphersuite(
+    _ options: sec_protocol_options_t, _ ciphersuite: tls_ciphersuite_t
+) { Security.options(options).ciphers.append(ciphersuite.rawValue) }
+
+// /sec_protocol_options_add_pre_shared_key(_:_:_:), which takes what DispatchData is bridged to
+#if os(Linux)
+    public typealias BridgedData = DispatchData
+    extension DispatchData {
+        public func _bridgeToObjectiveC() -> DispatchData { self }
+    }
+#else
+    public typealias BridgedData = __DispatchData
+#endif
+public func sec_protocol_options_add_pre_shared_key(
+    _ options: sec_protocol_options_t, _ psk: BridgedData, _ psk_identity: BridgedData
+) { Security.options(options).preSharedKey = (Array(psk), Array(psk_identity)) }
 
 // /sec_protocol_options_set_tls_resumption_enabled(_:_:)
 public func sec_protocol_options_set_tls_resumption_enabled(

@@ -56,6 +56,44 @@ struct MosquittoTransportTests {
         await broker.stop()
     }
 
+    @Test func `TLS with a pre-shared key`() async throws {
+        let key = "0123456789abcdef0123456789ABCDEF"
+        let broker = try await Mosquitto.start {
+            $0.preSharedKeys = ["meter-7": key]
+        }
+        let url = "mqtts://localhost:\(try #require(broker.preSharedKeyPort))"
+        var tls = TLSOptions()
+        tls.preSharedKey = TLSPreSharedKey(identity: "meter-7", hexadecimal: key)
+        let named = client(url) { $0.tls = tls }
+        for _ in 0..<2 { try await roundTrip(named, topic: "keys") }
+        for (identity, digits) in [("meter-8", key), ("meter-7", String(key.reversed()))] {
+            tls.preSharedKey = TLSPreSharedKey(identity: identity, hexadecimal: digits)
+            let error = try #require(await failure(client(url) { $0.tls = tls }))
+            #expect(error.code == .preSharedKeyRefused, "\(error) \(String(describing: error.underlying))")
+        }
+        await broker.stop()
+    }
+
+    @Test func `a pinned key, and a check of our own`() async throws {
+        let certificates = Certificates()
+        let broker = try await Mosquitto.start { $0.tls = certificates.brokerTLS(requiresClientCertificate: true) }
+        let url = "mqtts://localhost:\(try #require(broker.tlsPort))"
+        var tls = TLSOptions.trusting(certificates)
+        tls.identity = TLSIdentity(
+            certificates: .file(certificates.client.certificate), key: .file(certificates.client.key))
+        tls.pinnedKeys = [String(repeating: "A", count: 43) + "="]
+        let refused = try #require(await failure(client(url) { $0.tls = tls }))
+        #expect(refused.code == .certificatePinMismatch, "\(refused)")
+        let pin = try #require(refused.message.firstMatch(of: /sha256\/[A-Za-z0-9+\/]{43}=/))
+        tls.pinnedKeys.append(String(pin.output))
+        tls.additionalCheck = { certificates, _ in
+            guard certificates.count == 2 else { throw TransportError(.certificateRefused, "The chain is too short.") }
+        }
+        let accepted = client(url) { $0.tls = tls }
+        for _ in 0..<2 { try await roundTrip(accepted, topic: "pinned") }
+        await broker.stop()
+    }
+
     @Test func `WebSocket, with TLS and without`() async throws {
         let certificates = Certificates()
         let broker = try await Mosquitto.start {

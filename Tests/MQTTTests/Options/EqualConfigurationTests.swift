@@ -3,9 +3,9 @@ import MQTTCore
 import Messaging
 import TestSupport
 import Testing
-import Transport
 
 @testable import MQTT
+@testable import Transport
 
 /// Clients of equal configurations share the memory of their options.
 @Suite("Options: equality, for what clients share", .turns)
@@ -52,7 +52,9 @@ struct EqualConfigurationTests {
             { $0.will = MQTTWill("gone", to: $1) },
             { $0.will = MQTTWill("gone", to: "a", properties: [.contentType($1)]) },
             { $0.connectProperties = [.userProperty("key", $1)] },
-            { $0.tls.serverName = $1 }, { $0.tls.libraryPath = $1 }, { $0.tls.applicationProtocols = [$1] },
+            { $0.tls.serverName = $1 }, { $0.tls.libraryPath = $1 }, { $0.tls.pinnedKeys = [$1] },
+            { $0.tls.keyLogFile = $1 }, { $0.tls.preSharedKey = TLSPreSharedKey(identity: $1, key: [1]) },
+            { $0.tls.identity = .stored(key: $1, certificates: .file("a")) }, { $0.tls.applicationProtocols = [$1] },
             { $0.tls.trust = .authorities([.file($1)]) }, { $0.tls.trust = .systemAnd([.text($1)]) },
             { $0.tls.identity = TLSIdentity(certificates: .file($1), key: .file("key")) },
             { $0.tls.identity = TLSIdentity(certificates: .file("a"), key: .file($1)) },
@@ -83,9 +85,12 @@ struct EqualConfigurationTests {
             "serverName": { $0.serverName = "a" }, "verification": { $0.verification = .unsafeAcceptAnyName },
             "minimumVersion": { $0.minimumVersion = .tls13 }, "applicationProtocols": { $0.applicationProtocols = [] },
             "resumesSessions": { $0.resumesSessions = false }, "implementation": { $0.implementation = .openSSL },
-            "libraryPath": { $0.libraryPath = "a" },
+            "libraryPath": { $0.libraryPath = "a" }, "pinnedKeys": { $0.pinnedKeys = ["a"] },
+            "additionalCheck": { $0.additionalCheck = { _, _ in } }, "revocation": { $0.revocation = .required },
+            "preSharedKey": { $0.preSharedKey = TLSPreSharedKey(identity: "a", key: [1]) },
+            "keyLogFile": { $0.keyLogFile = "a" },
         ]
-        #expect(Set(changes.keys) == Set(Mirror(reflecting: TLSOptions()).children.compactMap(\.label)))
+        #expect(Set(changes.keys) == optionNames(ofTLS: ""))
         for (name, change) in changes {
             var other = TLSOptions()
             change(&other)

@@ -78,6 +78,49 @@ extension OptionTableTests {
                 #expect(code(failure) == .tlsUnavailable)
             #endif
         },
+        OptionRow("tls.pinnedKeys") {
+            let pin = String(repeating: "A", count: 43) + "="
+            let failure = try await connectByTLS { tls, _ in tls.pinnedKeys = [pin] }
+            #expect(failure?.code == .certificatePinMismatch)
+        },
+        OptionRow("tls.additionalCheck") {
+            let failure = try await connectByTLS { tls, _ in
+                tls.additionalCheck = { _, name in throw TransportError(.certificateRefused, "Not \(name).") }
+            }
+            #expect(failure?.code == .certificateRefused)
+            #expect(failure?.message.contains("Not localhost.") == true)
+        },
+        OptionRow("tls.revocation") {
+            let failure = try await connectByTLS { tls, _ in tls.revocation = .required }
+            #expect(failure?.code == .certificateStatusUnknown)
+        },
+        OptionRow("tls.preSharedKey") {
+            let certificates = Certificates()
+            let key: [UInt8] = Array(1...16)
+            let server = try TLSTestServer.start(certificates.server) {
+                $0.preSharedKey = ("meter-7", key)
+                $0.reply = [0x20, 2, 0, 0]
+            }
+            for hasKey in [true, false] {
+                var configuration = MQTTConfiguration()
+                configuration.reconnect = .never
+                if hasKey { configuration.tls.preSharedKey = TLSPreSharedKey(identity: "meter-7", key: key) }
+                let client = MQTTClient("mqtts://localhost:\(server.port)", configuration: configuration)
+                var failure: MQTTError?
+                do throws(MQTTError) { try await client.connect() } catch { failure = error }
+                #expect((failure == nil) == hasKey, "\(String(describing: failure))")
+                await client.disconnect()
+            }
+        },
+        OptionRow("tls.keyLogFile") {
+            // What it writes is a matter of TransportTests; a release build refuses it.
+            let failure = try await connectByTLS { tls, _ in tls.keyLogFile = "/nowhere/keys.log" }
+            #if DEBUG
+                #expect(code(failure) == .tlsConfiguration)
+            #else
+                #expect(code(failure) == .unsupported)
+            #endif
+        },
         OptionRow("tls.libraryPath") {
             let failure = try await connectByTLS { tls, _ in tls.libraryPath = "/nowhere/libssl.so" }
             #expect(code(failure) == .tlsUnavailable)

@@ -2,9 +2,15 @@ import MQTTCore
 import Messaging
 import TestSupport
 import Testing
-import Transport
 
 @testable import MQTT
+@testable import Transport
+
+/// The names of the TLS options behind a prefix; those that few programs set are stored in a box of their own.
+func optionNames(ofTLS prefix: String) -> Set<String> {
+    optionNames(of: TLSOptions(), prefix).subtracting(["\(prefix)rare"])
+        .union(optionNames(of: RareTLSOptions(), prefix))
+}
 
 /// Each option of ``MQTTConfiguration`` has a row with a test that fails when the option has no effect.
 @Suite("Options: every one has an effect", .turns)
@@ -16,7 +22,7 @@ struct OptionTableTests {
         var names = optionNames(of: MQTTConfiguration())
         names.formUnion(optionNames(of: NetworkOptions(), "network."))
         names.formUnion(optionNames(of: MQTTWill([], to: ""), "will."))
-        names.formUnion(optionNames(of: TLSOptions(), "tls."))
+        names.formUnion(optionNames(ofTLS: "tls."))
         names.formUnion(optionNames(of: WebSocketOptions(), "webSocket."))
         names.formUnion(optionNames(of: ReconnectPolicy(), "reconnect."))
         names.formUnion(optionNames(of: MQTTUnmatchedMessagePolicy(), "unmatchedMessagePolicy."))

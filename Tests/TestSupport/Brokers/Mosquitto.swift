@@ -11,6 +11,8 @@ public final class Mosquitto: RunningBroker {
         public var unixSocket = false
         /// A listener with TLS.
         public var tls: BrokerTLS?
+        /// A listener with TLS by pre-shared keys: identities and keys in hexadecimal digits. The identity is the user name.
+        public var preSharedKeys: [String: String] = [:]
         /// A listener with TLS that speaks WebSocket.
         public var webSocketTLS: BrokerTLS?
         /// Saves sessions and retained messages at SIGTERM; what is killed has forgotten them.
@@ -24,6 +26,7 @@ public final class Mosquitto: RunningBroker {
     public let port: Int
     public let webSocketPort: Int?
     public let tlsPort: Int?
+    public let preSharedKeyPort: Int?
     public let webSocketTLSPort: Int?
     public let unixSocketPath: String?
     public let options: Options
@@ -53,6 +56,7 @@ public final class Mosquitto: RunningBroker {
         self.port = port
         webSocketPort = options.webSocket ? FreePort.next() : nil
         tlsPort = options.tls == nil ? nil : FreePort.next()
+        preSharedKeyPort = options.preSharedKeys.isEmpty ? nil : FreePort.next()
         webSocketTLSPort = options.webSocketTLS == nil ? nil : FreePort.next()
         unixSocketPath = options.unixSocket ? scratch.file("mosquitto.sock") : nil
 
@@ -68,6 +72,10 @@ public final class Mosquitto: RunningBroker {
         }
         lines.append("persistence \(options.persistence)")
         if options.persistence { lines.append("persistence_location \(scratch.path)/") }
+        if !options.preSharedKeys.isEmpty {
+            let entries = options.preSharedKeys.map { "\($0.key):\($0.value)\n" }.sorted().joined()
+            lines.append("psk_file \(try scratch.write(entries, to: "keys"))")
+        }
         lines += options.extraLines
         lines.append("listener \(port) 127.0.0.1")
         if let webSocketPort { lines += ["listener \(webSocketPort) 127.0.0.1", "protocol websockets"] }
@@ -78,13 +86,16 @@ public final class Mosquitto: RunningBroker {
         if let webSocketTLSPort, let tls = options.webSocketTLS {
             lines += try Self.tlsLines(tls, port: webSocketTLSPort, copiedTo: scratch, as: "websockets")
         }
+        if let preSharedKeyPort {
+            lines += ["listener \(preSharedKeyPort) 127.0.0.1", "psk_hint meters", "use_identity_as_username true"]
+        }
         let configuration = try scratch.write(lines.joined(separator: "\n") + "\n", to: "mosquitto.conf")
         try scratch.giveTo(user: "mosquitto")
 
         let user = options.users.first
         server = BrokerServer(
             Command("mosquitto", ["-c", configuration], directory: scratch.path, user: "mosquitto"), in: scratch,
-            isHeavy: false, ports: [webSocketPort, tlsPort, webSocketTLSPort]
+            isHeavy: false, ports: [webSocketPort, tlsPort, preSharedKeyPort, webSocketTLSPort]
         ) {
             try await Readiness.mqtt(RawConnection.open(port: port), user: user)
         }

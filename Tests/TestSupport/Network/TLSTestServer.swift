@@ -17,6 +17,12 @@ public final class TLSTestServer: Sendable {
         public var applicationProtocols: [String] = []
         /// A PEM file of the authority that must have signed the certificate of each client.
         public var clientAuthority: String?
+        /// A file with the response of OCSP that it staples.
+        public var status: String?
+        /// The one key that it shares with clients, and the client's name; without the certificate then.
+        public var preSharedKey: (identity: String, key: [UInt8])?
+        /// Sent once after the first bytes of the client, instead of lines.
+        public var reply: [UInt8]?
     }
 
     public let port: UInt16
@@ -122,6 +128,9 @@ private final class TLSTestContext: @unchecked Sendable {
     private let context: Pointer
     /// The protocols as ALPN writes them.
     fileprivate let protocols: [UInt8]
+    fileprivate let preSharedKey: (identity: String, key: [UInt8])?
+    private let status: [UInt8]?
+    private let reply: [UInt8]?
     fileprivate let selectProtocol:
         @convention(c) (
             UnsafeMutablePointer<UnsafePointer<UInt8>?>?, UnsafeMutablePointer<UInt8>?, UnsafePointer<UInt8>?, UInt32,
@@ -131,13 +140,17 @@ private final class TLSTestContext: @unchecked Sendable {
     init(_ pair: Certificates.Pair, _ options: TLSTestServer.Options) throws {
         library = try OpenSSLLibrary.open(OpenSSLLibrary.usualNames)
         selectProtocol = try library.function("SSL_select_next_proto")
+        preSharedKey = options.preSharedKey
+        reply = options.reply
+        status = try options.status.map { try [UInt8](Data(contentsOf: URL(fileURLWithPath: $0))) }
         protocols = options.applicationProtocols.flatMap { [UInt8($0.utf8.count)] + Array($0.utf8) }
         let method: @convention(c) () -> Pointer? = try library.function("TLS_server_method")
         let new: @convention(c) (Pointer?) -> Pointer? = try library.function("SSL_CTX_new")
         guard let context = new(method()) else { throw TLSTestFailure(description: "no context") }
         self.context = context
-        try use(pair)
+        if preSharedKey == nil { try use(pair) }
         try set(options)
+        try setUpKeyAndStatus()
     }
 
     deinit {
@@ -192,6 +205,40 @@ private final class TLSTestContext: @unchecked Sendable {
         }
     }
 
+    private func setUpKeyAndStatus() throws {
+        // This object outlives its context.
+        let this = Unmanaged.passUnretained(self).toOpaque()
+        if preSharedKey != nil {
+            let setData: @convention(c) (Pointer?, Int32, UnsafeMutableRawPointer?) -> Int32 =
+                try library.function("SSL_CTX_set_ex_data")
+            let setCallback: @convention(c) (Pointer?, PreSharedKeyFinder?) -> Void =
+                try library.function("SSL_CTX_set_psk_server_callback")
+            _ = setData(context, 0, this)
+            setCallback(context, findPreSharedKey)
+        }
+        if status != nil {
+            let control: @convention(c) (Pointer?, Int32, Int, UnsafeMutableRawPointer?) -> Int =
+                try library.function("SSL_CTX_ctrl")
+            let setCallback: @convention(c) (Pointer?, Int32, StatusStapler?) -> Int =
+                try library.function("SSL_CTX_callback_ctrl")
+            let (callback, argument) = (Int32(63), Int32(64))
+            _ = setCallback(context, callback, stapleStatus)
+            _ = control(context, argument, 0, this)
+        }
+    }
+
+    fileprivate func staple(to connection: OpaquePointer?) throws {
+        let allocate: @convention(c) (Int, UnsafePointer<CChar>?, Int32) -> UnsafeMutableRawPointer? =
+            try library.function("CRYPTO_malloc")
+        let control: @convention(c) (Pointer?, Int32, Int, UnsafeMutableRawPointer?) -> Int =
+            try library.function("SSL_ctrl")
+        let (setResponse, bytes) = (Int32(71), status ?? [])
+        // The connection frees it.
+        let copy = allocate(bytes.count, nil, 0)
+        copy?.copyMemory(from: bytes, byteCount: bytes.count)
+        _ = control(connection, setResponse, bytes.count, copy)
+    }
+
     /// Handshake and lines, until the client ends the connection or its descriptor is shut down.
     func serve(_ descriptor: Int32) {
         // OpenSSL writes without MSG_NOSIGNAL; the signal of a broken pipe is this thread's.
@@ -219,6 +266,7 @@ private final class TLSTestContext: @unchecked Sendable {
         defer { free(connection) }
         guard setDescriptor(connection, descriptor) == 1, handshake(connection) == 1 else { return clearErrors() }
         var (line, chunk) = ([UInt8](), [UInt8](repeating: 0, count: 16 * 1024))
+        var reply = reply
         while true {
             let count = read(connection, &chunk, Int32(chunk.count))
             guard count > 0 else {
@@ -226,6 +274,8 @@ private final class TLSTestContext: @unchecked Sendable {
                 if count == 0 { _ = end(connection) }
                 return clearErrors()
             }
+            if let bytes = reply.take() { _ = write(connection, bytes, Int32(bytes.count)) }
+            guard self.reply == nil else { continue }
             for byte in chunk[..<Int(count)] {
                 guard byte == UInt8(ascii: "\n") else {
                     line.append(byte)
@@ -253,6 +303,31 @@ private let selectProtocolOfContext: ProtocolSelector = { _, chosen, length, off
         context.selectProtocol(chosen, length, own.baseAddress, UInt32(own.count), offered, count) == isChosen
             ? accept : refuse
     }
+}
+
+private typealias StatusStapler = @convention(c) (OpaquePointer?, UnsafeMutableRawPointer?) -> Int32
+
+private let stapleStatus: StatusStapler = { connection, context in
+    let (isSet, isNotSet) = (Int32(0), Int32(3))
+    let context = Unmanaged<TLSTestContext>.fromOpaque(context!).takeUnretainedValue()
+    return (try? context.staple(to: connection)) == nil ? isNotSet : isSet
+}
+
+private typealias PreSharedKeyFinder =
+    @convention(c) (OpaquePointer?, UnsafePointer<CChar>?, UnsafeMutablePointer<UInt8>?, UInt32) -> UInt32
+
+/// The size of the key, or 0 for a client that is not known.
+private let findPreSharedKey: PreSharedKeyFinder = { connection, identity, key, _ in
+    guard let library = try? OpenSSLLibrary.open(OpenSSLLibrary.usualNames),
+        let context: @convention(c) (OpaquePointer?) -> OpaquePointer? = try? library.function("SSL_get_SSL_CTX"),
+        let data: @convention(c) (OpaquePointer?, Int32) -> UnsafeMutableRawPointer? =
+            try? library.function("SSL_CTX_get_ex_data"),
+        let owner = data(context(connection), 0),
+        let own = Unmanaged<TLSTestContext>.fromOpaque(owner).takeUnretainedValue().preSharedKey,
+        identity.map({ String(cString: $0) }) == own.identity
+    else { return 0 }
+    key?.update(from: own.key, count: own.key.count)
+    return UInt32(own.key.count)
 }
 
 /// What keeps a server from starting.

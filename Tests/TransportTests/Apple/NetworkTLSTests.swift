@@ -203,7 +203,8 @@
                 (errSecInvalidExtendedKeyUsage, .certificateInvalid, "serverAuth"),
                 (errSecUnsupportedKeySize, .certificateInvalid, "2,048 bits"),
                 (errSecInvalidDigestAlgorithm, .certificateInvalid, "SHA-2"),
-                (errSecCertificateRevoked, .certificateInvalid, "\(errSecCertificateRevoked)"),
+                (errSecCertificateRevoked, .certificateRevoked, "needs a new one"),
+                (errSecIncompleteCertRevocationCheck, .certificateStatusUnknown, "OCSP stapling"),
             ]
             for (status, code, text) in table {
                 let error = NetworkRejection(chain, code: status, trust: .system).error("the server")
