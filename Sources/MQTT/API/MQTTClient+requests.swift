@@ -12,7 +12,7 @@ extension MQTTClient {
     ///   - payload: the payload of the request: any sequence of bytes, such as an array or `Data`.
     ///   - topic: the topic that the request is published to.
     ///   - qos: the QoS of the request. Default: 1.
-    ///   - timeout: from the call to the response. Default: 10 seconds.
+    ///   - timeout: from the call to the response. Default: 10 seconds. A request that has not been sent by then never is.
     ///   - properties: response topic and correlation data are set here.
     /// - Throws: ``MQTTError``; ``MQTTError/Code/timedOut`` without a response in time.
     public nonisolated(nonsending) func request(
@@ -35,7 +35,8 @@ extension MQTTClient {
             var properties = properties
             properties.responseTopic = address
             properties.correlationData = correlation
-            _ = try await publish(bytes: payload, to: topic, qos: qos, retain: false, properties: properties)
+            try await self.publish(
+                request: MQTTOutgoingMessage(payload, to: topic, qos: qos, properties: properties))
         }
         return core.received(answer)
     }
@@ -79,7 +80,7 @@ extension MQTTClient {
         do {
             return try await TimedCall.run(until: deadline, on: core.loop, late: late) {
                 let responses = try await self.subscribe(to: responseTopic, qos: qos)
-                _ = try await self.publish(bytes: payload, to: topic, qos: qos, retain: false, properties: [])
+                try await self.publish(request: MQTTOutgoingMessage(payload, to: topic, qos: qos))
                 for try await response in responses where !response.isRetained { return response }
                 throw MQTTError.disconnectedByUser
             }
@@ -96,6 +97,17 @@ extension MQTTClient {
         timeout: Duration = .seconds(10)
     ) async throws(MQTTError) -> MQTTMessage {
         try await request(Array(text.utf8), to: topic, responseTopic: responseTopic, qos: qos, timeout: timeout)
+    }
+
+    /// Publishes a request, or takes it back if its time is over, when the task is cancelled, before it was sent.
+    private nonisolated(nonsending) func publish(request: MQTTOutgoingMessage) async throws(MQTTError) {
+        let sent = try await publishForConfirmation(request)
+        do throws(MQTTError) {
+            try await sent.confirmed()
+        } catch {
+            if Task.isCancelled { sent.withdraw() }
+            throw error
+        }
     }
 
     /// Publishes any sequence of bytes as the response to a request.

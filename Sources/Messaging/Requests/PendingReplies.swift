@@ -68,24 +68,29 @@ package final class PendingReplies<Message: ReplyMessage, Failure: ClientError>:
     /// - Parameters:
     ///   - timeout: from this call to the reply.
     ///   - late: the message of the error that is thrown at the timeout; asked for then, on the loop's thread.
-    ///   - send: sends the request, which asks for a reply to the address.
+    ///   - send: sends the request, which asks for a reply to the address. It may take longer than the request; once the
+    ///     request has ended its task is cancelled, and it takes back what has not been sent.
     package nonisolated(nonsending) func reply(
         correlation: [UInt8], within timeout: Duration, late: @autoclosure @escaping @Sendable () -> String,
-        send: (_ address: String) async throws(Failure) -> Void
+        send: @escaping @Sendable (_ address: String) async throws(Failure) -> Void
     ) async throws(Failure) -> Message {
         let request = Request(correlation)
         let deadline = loop.now.advanced(byNanoseconds: timeout.inNanoseconds)
-        let address = await request.address.answer {
+        let address = try await request.address.answer {
             loop.execute { self.begin(request, until: deadline, late) }
         } onCancel: {
             loop.execute { self.end(request, .failure(.cancelledWait)) }
+        }.get()
+        // In a task of its own: without a connection it waits for longer than the request does.
+        let sending = Task {
+            do throws(Failure) {
+                try await send(address)
+            } catch {
+                // Unless the request has ended for another reason, such as the end of the connection.
+                loop.execute { self.end(request, .failure(error)) }
+            }
         }
-        do throws(Failure) {
-            try await send(try address.get())
-        } catch {
-            // Unless the request has ended for another reason, such as the end of the connection.
-            loop.execute { self.end(request, .failure(error)) }
-        }
+        defer { sending.cancel() }
         let result = await request.reply.answer {
         } onCancel: {
             loop.execute { self.end(request, .failure(.cancelledWait)) }

@@ -36,7 +36,7 @@ extension STOMPClient {
             var options = options
             options.replyTo = address
             options.correlationID = correlation
-            try await send(bytes: body, to: destination, options: options, in: nil)
+            try await self.send(bytes: body, to: destination, options: options, in: nil)
         }
         return core.received(answer)
     }

@@ -9,6 +9,48 @@ import Transport
 /// What is left of a request that failed.
 @Suite("Client: failed requests", .turns)
 struct FailedRequestTests {
+    @Test(arguments: [false, true])
+    func `a request ends at its timeout and is never sent, while there is no connection after an earlier request`(
+        byTopics: Bool
+    ) async throws {
+        let clock = try ManualClock()
+        let broker = try await LoopbackBroker.start(clock: clock)
+        var configuration = MQTTConfiguration()
+        configuration.version = .v5_0
+        let client = MQTTClient(
+            broker.urls.mqtt ?? "", clientID: "asker", configuration: configuration, clock: clock)
+        try await client.connect()
+        let questions = try await client.subscribe(to: "echo")
+        let answering = Task {
+            for try await question in questions {
+                if byTopics {
+                    try await client.publish("yes", to: "answer")
+                } else {
+                    try await client.reply(to: question, with: "yes")
+                }
+            }
+        }
+        @Sendable func ask() async throws -> String? {
+            byTopics
+                ? try await client.request("?", to: "echo", responseTopic: "answer", timeout: .seconds(2)).text
+                : try await client.request("?", to: "echo", timeout: .seconds(2)).text
+        }
+        #expect(try await ask() == "yes")
+        broker.changeFaults { $0.refusesConnections = true }
+        await broker.dropConnection(of: "asker")
+        for await state in client.states where !state.isConnected { break }
+        let asking = Task { try await ask() }
+        while client.backlog.queuedMessages == 0, !byTopics { await clock.advance(by: .zero) }
+        await clock.advance(by: .seconds(2))
+        let error = await #expect(throws: MQTTError.self) { try await asking.value }
+        #expect(error?.code == .timedOut)
+        await clock.advance(by: .zero)
+        #expect(client.backlog.queuedMessages == 0)
+        answering.cancel()
+        await client.disconnect()
+        await broker.stop()
+    }
+
     @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])
     func `a subscribe that times out unsubscribes what the server may have granted`(version: MQTTVersion) async throws {
         let clock = try ManualClock()
