@@ -95,9 +95,10 @@ public actor MQTTClient: MessagingClient {
 
     /// Disconnects gracefully: what was published is sent first, the server discards the will, sequences end.
     ///
-    /// QoS 2 messages that are being received are finished before DISCONNECT, for up to two seconds. Returns when it is
-    /// done, at the latest after three seconds and the time that a session store needs: the store is closed, so that
-    /// another client may use it. ``connect()`` may be called again.
+    /// For up to two seconds QoS 2 messages that are being received are finished before DISCONNECT, those that are being sent
+    /// too if the session ends with the connection, and QoS 0 messages leave that wait for the pace of publishing. Returns
+    /// when it is done, at the latest after three seconds and the time that a session store needs: the store is closed, so
+    /// that another client may use it. ``connect()`` may be called again.
     public nonisolated(nonsending) func disconnect() async { await core.disconnect() }
 
     /// Disconnects gracefully, sending this reason code and these properties in DISCONNECT; 5.0 only.

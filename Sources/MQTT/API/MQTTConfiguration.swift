@@ -187,13 +187,13 @@ public struct MQTTConfiguration: Sendable, Equatable, CustomStringConvertible {
     public var queueOrder = QueueOrder.oldestFirst
     /// The number of messages that wait for a connection or for room among those in flight. Default: 10,000.
     public var maximumQueuedMessages = 10_000
-    /// Bytes of the topics and payloads of messages that wait. Default: 16,777,216 bytes (16 MiB).
+    /// Bytes of the topics, payloads and properties of messages that wait. Default: 16,777,216 bytes (16 MiB).
     public var maximumQueuedBytes = 16 << 20
     /// The number of messages that leave within a second; more wait in the queue, QoS 0 too. Default: nil, no limit.
     ///
     /// For servers that end the connection of a client that publishes faster: AWS IoT Core does above 100. A tenth of them
-    /// may leave at once, and the others are spread. `disconnect()` does not wait for messages in the queue; those of QoS 0
-    /// are lost if the process ends then.
+    /// may leave at once, and the others are spread. `disconnect()` waits for those of QoS 0 in the queue for up to two
+    /// seconds; what is left then is lost if the process ends.
     public var maximumPublishesPerSecond: Int?
     /// Bytes of the topics and payloads that leave within a second; a message that has more than a quarter of them may
     /// exceed it. Default: nil, no limit.

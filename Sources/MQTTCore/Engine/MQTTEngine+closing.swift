@@ -32,7 +32,7 @@ extension MQTTEngine {
     ///
     /// - Throws: as that does, and ``MQTTUsageError/Code/notInThisVersion`` for what would not be sent before 5.0.
     package func checkDisconnect(reason: MQTTReasonCode, properties: MQTTProperties) throws(MQTTUsageError) {
-        guard phase == .connected else { throw notConnected("DISCONNECT") }
+        guard phase == .connected || phase == .leaving else { throw notConnected("DISCONNECT") }
         guard version.hasProperties else {
             guard reason == .normalDisconnection, properties.isEmpty else {
                 throw MQTTUsageError(
@@ -122,23 +122,25 @@ extension MQTTEngine {
 }
 
 extension MQTTEngine {
-    /// Ends a client's connection gracefully: messages that waited for subscriptions leave, QoS 2 messages that were
-    /// received and acknowledged by PUBREC are finished (PUBREL, PUBCOMP), and then DISCONNECT is written as by
-    /// ``disconnect(reason:properties:at:)``. ``shouldClose`` is true once that has happened.
+    /// Ends a client's connection gracefully: messages that waited for subscriptions leave, those of QoS 0 at the pace that
+    /// is set, and QoS 2 exchanges are finished: of messages that were received and acknowledged by PUBREC, and of our own in
+    /// a session that ends with the connection, which would otherwise be sent again under another identifier. Then DISCONNECT
+    /// is written as by ``disconnect(reason:properties:at:)``. ``shouldClose`` is true once that has happened.
     ///
-    /// - Parameter limit: how long the exchanges may take, in nanoseconds.
+    /// A connection that ends already keeps its limit, and DISCONNECT gets the new reason and properties.
+    /// - Parameter limit: how long all this may take, in nanoseconds.
     /// - Throws: as ``disconnect(reason:properties:at:)`` does, before anything changes.
     public mutating func leave(
         reason: MQTTReasonCode = .normalDisconnection, properties: MQTTProperties = [], within limit: Int64,
         at now: Int64, into effects: inout MQTTEffects
     ) throws(MQTTUsageError) {
-        guard phase == .connected else { throw notConnected("DISCONNECT") }
+        guard phase == .connected || phase == .leaving else { throw notConnected("DISCONNECT") }
         if version.hasProperties { try checkDisconnect(reason: reason, properties: properties) }
         connectionEnd = .unrelated
         subscribingStage = .done
         pump(at: now, into: &effects)
-        leaving.value = MQTTLeaving(
-            reason: reason, properties: properties, deadline: now.advanced(byNanoseconds: limit))
+        let deadline = leaving.value?.deadline ?? now.advanced(byNanoseconds: limit)
+        leaving.value = MQTTLeaving(reason: reason, properties: properties, deadline: deadline)
         phase = .leaving
         leaveIfDone(at: now, into: &effects)
     }
@@ -146,12 +148,28 @@ extension MQTTEngine {
     /// Writes DISCONNECT if nothing has to come before it any more, or the time for that is over.
     mutating func leaveIfDone(at now: Int64, into effects: inout MQTTEffects) {
         guard phase == .leaving, let leaving = leaving.value else { return }
+        sendQueuedAtMostOnce(at: now, into: &effects)
         let isOpen =
             session.awaitingRelease.count > 0 || !heldPackets.isEmpty || session.inbound.hasAnsweredQoS2
+            || isPaced && session.window.queuedAtMostOnceCount > 0
+            || sessionEndsWithConnection && session.window.awaitsExactlyOnce
         guard !isOpen || now >= leaving.deadline else { return }
         self.leaving.value = nil
         // It was checked when the connection began to end.
         try? disconnect(reason: leaving.reason, properties: leaving.properties, at: now)
         phase = .closing
+    }
+
+    /// Messages of QoS 0 leave at the pace that is set: their publishers have been told that they do. Those of QoS 1 and 2
+    /// stay in the queue.
+    private mutating func sendQueuedAtMostOnce(at now: Int64, into effects: inout MQTTEffects) {
+        guard isPaced, session.window.queuedAtMostOnceCount > 0 else { return }
+        for index in session.window.queue.indices(session.window.slots)
+        where session.window.slots[Int(index)].head.flags.isAtMostOnce {
+            guard paceAllows(at: now) else { return }
+            let (byteCount, written) = (session.window.slots[Int(index)].messageBytes, publishesWritten)
+            _ = sendQueued(index, at: now, into: &effects)
+            if publishesWritten != written { addToPace(byteCount, at: now) }
+        }
     }
 }

@@ -17,7 +17,9 @@ extension MQTTEngine {
         if now >= expiryDeadline { dropExpired(at: now, into: &effects) }
         switch phase {
         case .closed, .closing: return
-        case .leaving: leaveIfDone(at: now, into: &effects)
+        case .leaving:
+            if now >= paceDeadline { paceDeadline = .max }
+            leaveIfDone(at: now, into: &effects)
         case .connecting, .deciding:
             if now >= authentication.deadline { return fail(.authenticationTimeout, nil, into: &effects) }
             if now >= connectDeadline { fail(.connectTimeout, nil, into: &effects) }

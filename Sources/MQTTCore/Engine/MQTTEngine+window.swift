@@ -116,6 +116,7 @@ extension MQTTEngine {
     /// Sends what may be sent: first again what an earlier connection left, then from the queue.
     mutating func pump(at now: Int64, into effects: inout MQTTEffects) {
         guard messagesMayLeave else {
+            if phase == .leaving { return leaveIfDone(at: now, into: &effects) }
             guard phase == .connected, isCareful || subscribingStage == .done else { return }
             return pumpCarefully(at: now, into: &effects)
         }

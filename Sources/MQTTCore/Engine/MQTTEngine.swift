@@ -236,7 +236,7 @@ extension MQTTEngine {
     private borrowing func findNextDeadline() -> Int64 {
         min(
             findNextQuietDeadline(), awaitsAcknowledgements ? acknowledgementWait.deadline : .max,
-            phase == .connected ? paceDeadline : .max, expiryDeadline)
+            phase == .connected || phase == .leaving ? paceDeadline : .max, expiryDeadline)
     }
 
     @inline(__always)

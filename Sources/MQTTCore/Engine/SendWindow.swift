@@ -65,6 +65,13 @@ struct SendWindow: Sendable {
     /// stored.
     var hasSent: Bool { received.count > 0 || inFlight.contains { slots[Int($0)].connection != 0 } }
 
+    /// Whether an exchange of QoS 2 that was begun or continued on this connection is not finished.
+    var awaitsExactlyOnce: Bool {
+        (published.indices(slots) + received.indices(slots)).contains { index in
+            slots[Int(index)].connection == connection && slots[Int(index)].head.flags.isExactlyOnce
+        }
+    }
+
     // MARK: Slots
 
     /// The slot of an identifier, or -1.

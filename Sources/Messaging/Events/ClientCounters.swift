@@ -24,7 +24,7 @@ public struct ClientCounters: Sendable, Equatable {
 public struct ClientBacklog: Sendable, Equatable {
     /// Messages that wait for a connection or for room among those in flight. Always 0 with STOMP.
     public var queuedMessages = 0
-    /// Bytes of their topics and payloads.
+    /// Bytes of their topics, payloads and properties.
     public var queuedBytes = 0
     /// Messages that were sent and whose final acknowledgement is missing; with STOMP frames whose receipt is missing.
     public var messagesInFlight = 0

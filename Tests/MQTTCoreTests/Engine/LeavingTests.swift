@@ -106,4 +106,92 @@ struct LeavingTests {
         pair.settle()
         #expect(pair.client.types.last == .disconnect)
     }
+
+    @Test(arguments: MQTTVersion.allCases)
+    func `our own QoS 2 exchanges are finished if the session ends with the connection`(version: MQTTVersion) throws {
+        for pair in [EnginePair(version: version), EnginePair.persistent(version: version)] {
+            try pair.connect()
+            try pair.publish("1", qos: .exactlyOnce)
+            try pair.publish("2", qos: .atLeastOnce)
+            pair.flush()
+            let isKept = pair.client.engine.sessionOutlivesConnection
+            leave(pair)
+            pair.flush()
+            #expect(pair.client.types.last == (isKept ? .disconnect : .publish))
+            pair.settle()
+            #expect(pair.client.types.suffix(2) == (isKept ? [.publish, .disconnect] : [.pubrel, .disconnect]))
+            #expect(pair.client.completions.count == (isKept ? 0 : 2))
+            #expect(pair.client.shouldClose)
+        }
+    }
+
+    @Test func `an answer to our own QoS 2 message holds DISCONNECT back no longer than the limit`() throws {
+        let pair = EnginePair()
+        pair.server.acknowledges = false
+        try pair.connect()
+        try pair.publish("1", qos: .exactlyOnce)
+        leave(pair)
+        pair.settle()
+        pair.advance(seconds: 1.9)
+        pair.settle()
+        #expect(pair.client.types.last == .publish)
+        pair.advance(seconds: 0.2)
+        pair.flush()
+        #expect(pair.client.types.last == .disconnect)
+    }
+
+    @Test func `messages of QoS 0 leave at their pace, and others stay in the queue`() throws {
+        let pair = EnginePair(client: { $0.maximumPublishesPerSecond = 10 })
+        try pair.connect()
+        for number in 0..<5 { try pair.publish("\(number)", qos: number == 2 ? .atLeastOnce : .atMostOnce) }
+        leave(pair)
+        pair.settle()
+        #expect(pair.server.texts == ["0"])
+        for _ in 0..<3 {
+            #expect(!pair.client.shouldClose)
+            let deadline = pair.client.engine.nextDeadline
+            #expect(deadline > pair.now)
+            pair.advance(seconds: Double(deadline - pair.now) / 1e9)
+            pair.settle()
+        }
+        #expect(pair.server.texts == ["0", "1", "3", "4"])
+        #expect(pair.client.types.last == .disconnect)
+        #expect(pair.client.engine.queuedCount == 1)
+    }
+
+    @Test func `messages of QoS 0 that the pace does not allow hold DISCONNECT back no longer than the limit`() throws {
+        let pair = EnginePair(client: { $0.maximumPublishesPerSecond = 1 })
+        try pair.connect()
+        for number in 0..<9 { try pair.publish("\(number)") }
+        leave(pair)
+        for _ in 0..<30 {
+            pair.advance(seconds: 0.1)
+            pair.settle()
+        }
+        #expect(pair.client.types.last == .disconnect)
+        #expect((2...3).contains(pair.server.texts.count))
+    }
+
+    @Test func `until DISCONNECT is written, its reason and properties may change, but not its limit`() throws {
+        let pair = try receiving(version: .v5_0)
+        leave(pair)
+        pair.server.inbox = []
+        pair.advance(seconds: 1.5)
+        var properties = MQTTProperties()
+        properties.sessionExpiryInterval = 0
+        pair.client.run { engine, effects in
+            try? engine.leave(
+                reason: .disconnectWithWillMessage, properties: properties, within: 2_000_000_000, at: pair.now,
+                into: &effects)
+        }
+        pair.advance(seconds: 0.6)
+        pair.flush()
+        #expect(
+            pair.client.sent.last
+                == .disconnect(.init(reasonCode: .disconnectWithWillMessage, properties: properties)))
+        #expect(throws: MQTTUsageError.self) {
+            var effects = MQTTEffects()
+            try pair.client.engine.leave(within: 0, at: pair.now, into: &effects)
+        }
+    }
 }
