@@ -20,8 +20,6 @@ struct MQTTOpening: Sendable {
     var clientID = ""
     /// Whether CONNECT had Clean Start set.
     var cleanStart = false
-    /// Whether it is the first CONNECT of a session that is stored: no server can have had the session before.
-    var beginsSession = false
     var keepAlive: UInt16 = 0
     /// PINGREQ that came before a server had answered CONNECT.
     var deferredPings = 0

@@ -79,9 +79,9 @@ extension MQTTEngine {
         var opening = MQTTOpening()
         let outlives = version.hasProperties ? options.value.sessionExpiry != 0 : !cleanStart
         if options.value.persists && outlives && !session.isRecorded {
-            opening.beginsSession = true
             establishedTicket = store(.established)
             session.isRecorded = true
+            session.isNew = true
         }
         if options.value.persists && outlives && establishedTicket > persistedTicket {
             // The server may hold the session as soon as it has read CONNECT. A process that dies after that must be
@@ -160,7 +160,8 @@ extension MQTTEngine {
                     version: version, sessionPresent: connack.sessionPresent, clientID: clientID,
                     keepAlive: seconds, sessionExpiry: sessionExpiry, limits: limits, properties: properties)))
         // What an earlier connection had sent without a session that outlives it may have arrived as well.
-        let wasHeld = !opening.beginsSession || session.window.hasSent
+        let wasHeld = !session.isNew || session.window.hasSent
+        session.isNew = false
         if goesOn { resumeSession(at: now) } else { sessionWasLost(wasHeld: wasHeld, into: &effects) }
         pump(at: now, into: &effects)
     }

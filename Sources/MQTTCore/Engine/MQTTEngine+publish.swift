@@ -157,8 +157,11 @@ extension MQTTEngine {
         if !properties.isEmpty { expectExpiry(session.window.slots[Int(index)].expiry) }
         if options.value.persists && !head.flags.isAtMostOnce {
             // The identifier is part of the same record: one wait for the store, not two. Identifiers are not given to
-            // a long queue, so that some are left for SUBSCRIBE.
-            if session.window.identifiedCount < 32_768, session.window.firstUnidentified() == index {
+            // a long queue, so that some are left for SUBSCRIBE, nor without a connection: the next process takes a message
+            // that has one for sent, and must not give it up when it has expired [MQTT-4.4.0-1].
+            if phase == .connected, session.window.identifiedCount < 32_768,
+                session.window.firstUnidentified() == index
+            {
                 _ = session.window.identifyFirst()
             }
             let slot = session.window.slots[Int(index)]

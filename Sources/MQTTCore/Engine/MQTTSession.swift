@@ -19,6 +19,8 @@ public struct MQTTSession: Sendable {
     var isHeld = false
     /// A store was given the record of that.
     var isRecorded = false
+    /// It was given the record by this engine, and no connection was accepted since: nothing was sent in the session.
+    var isNew = false
 
     /// A session in which nothing happened yet.
     public init() {}
@@ -51,6 +53,7 @@ public struct MQTTSession: Sendable {
         forgetReceived()
         isHeld = false
         isRecorded = false
+        isNew = false
     }
 }
 

@@ -74,6 +74,30 @@ struct StoreTests {
         #expect(lost, "\(pair.client.events)")
     }
 
+    @Test func `a CONNECT that gets no answer loses nothing, since nothing was sent`() throws {
+        let pair = EnginePair.persistent(client: { $0.persists = true })
+        // An earlier process has stored a message with its identifier, and had no connection.
+        let message = MQTTStoreRecord.Message(
+            sequence: 1, packetID: 1, topic: "t", payload: Array("x".utf8), qos: .exactlyOnce, retain: false,
+            properties: [])
+        pair.client.engine = MQTTEngine(
+            configuration: pair.client.engine.configuration, session: MQTTSession(restoring: [.message(message)]))
+        for _ in 0..<2 {
+            try pair.open()
+            persist(pair.client, pair)
+            #expect(!pair.client.engine.output.isEmpty)
+            pair.cut()
+        }
+        try pair.connect()
+        persist(pair.client, pair)
+        pair.settle()
+        #expect(pair.server.texts == ["x"])
+        let losses = pair.client.events.filter { event in
+            if case .sessionLost = event { true } else { false }
+        }
+        #expect(losses.isEmpty, "\(losses)")
+    }
+
     @Test func `PUBREC and PUBCOMP leave when their records are stored`() throws {
         let pair = EnginePair.persistent(client: { $0.persists = true })
         try pair.connect()
@@ -353,6 +377,40 @@ struct StoreTests {
         var identified: [UInt64] = []
         for case .identified(let sequence, _) in pair.client.engine.storeRecords { identified.append(sequence) }
         #expect(identified == [1, 2])
+    }
+
+    @Test func `what was stored without a connection expires while no process runs, what may have been sent does not`()
+        throws
+    {
+        let pair = EnginePair.persistent(client: { $0.persists = true })
+        pair.server.acknowledges = false
+        var expiry = MQTTProperties()
+        expiry.messageExpiryInterval = 10
+        try pair.connect()
+        try pair.publish("sent", qos: .exactlyOnce, properties: expiry)
+        persist(pair.client, pair)
+        pair.settle()
+        pair.cut()
+        try pair.publish("late", qos: .exactlyOnce, properties: expiry)
+        try pair.publish("kept", qos: .exactlyOnce)
+        var log: [MQTTStoreRecord] = []
+        drain(pair.client, into: &log)
+        pair.now += 60_000_000_000
+        pair.client.engine = MQTTEngine(
+            configuration: pair.client.engine.configuration, session: MQTTSession(restoring: log, at: pair.now))
+        pair.server.acknowledges = true
+        for message in pair.server.messages { pair.server.engine.acknowledge(message.delivery, at: pair.now) }
+        try pair.connect()
+        for _ in 0..<5 {
+            persist(pair.client, pair)
+            pair.settle()
+        }
+        #expect(pair.server.texts == ["sent", "kept"])
+        #expect(pair.client.engine.queuedCount + pair.client.engine.inFlightCount == 0)
+        #expect(
+            pair.client.completions.map(\.outcome).sorted { "\($0)" < "\($1)" } == [
+                .acknowledged, .acknowledged, .expired,
+            ])
     }
 
     @Test func `a long queue leaves packet identifiers to SUBSCRIBE`() throws {
