@@ -1,5 +1,6 @@
 import MQTTCore
 import Messaging
+import Synchronization
 import Transport
 
 extension MQTTClient {
@@ -12,18 +13,23 @@ extension MQTTClient {
     public nonisolated(nonsending) func discardSession() async throws(MQTTError) {
         let core = core
         let cleanStart = core.settings.options.cleanStart
-        let isConnected = await core.loop.result { core.supervisor.isConnected }
-        await core.supervisor.stop {
+        let isKept = core.link.perform { $0.engine.sessionOutlivesConnection }
+        // Nil without a connection.
+        let isTold = Lock<Bool?>(nil)
+        let goodbye: @Sendable () -> Void = {
             var properties = MQTTProperties()
             // The server discards the session; before 5.0 no properties are sent.
             properties.sessionExpiryInterval = 0
-            core.sayGoodbye(.normalDisconnection, properties: properties)
+            let isSent = core.sayGoodbye(.normalDisconnection, properties: properties)
+            isTold.withLock { $0 = isSent && core.link.perform { $0.engine.version.hasProperties } }
         }
-        if isConnected, !cleanStart, !core.link.perform({ $0.engine.version.hasProperties }) {
-            // Before 5.0 only a connection with Clean Session makes the server discard it [MQTT-3.1.2-6].
+        await core.supervisor.stop(goodbye: goodbye)
+        if isKept, isTold.withLock({ $0 }) == false {
+            // Before 5.0 only a connection with Clean Session makes the server discard it [MQTT-3.1.2-6]; with 5.0 one with
+            // Clean Start if DISCONNECT had been sent before, because the client was leaving for another server.
             core.link.perform { $0.engine.cleanStart = true }
             try? await core.supervisor.connect(cancelled: .cancelledWait)
-            await core.supervisor.stop { core.sayGoodbye() }
+            await core.supervisor.stop(goodbye: goodbye)
             // Whatever becomes of the store: later connections continue their sessions.
             core.link.perform { $0.engine.cleanStart = cleanStart }
         }

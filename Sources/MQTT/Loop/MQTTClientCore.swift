@@ -221,20 +221,25 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
         await persistence?.close(self)
     }
 
-    /// Finishes the QoS 2 exchanges of received messages for up to two seconds, less than the supervisor waits for the
-    /// end, and writes DISCONNECT as the last packet.
-    func sayGoodbye(_ reason: MQTTReasonCode, properties: MQTTProperties) {
+    /// Finishes what has to come before DISCONNECT for up to two seconds, less than the supervisor waits for the end, and
+    /// writes it as the last packet.
+    ///
+    /// - Returns: false if DISCONNECT has been written already, or there is no connection any more that it could end.
+    @discardableResult
+    func sayGoodbye(_ reason: MQTTReasonCode, properties: MQTTProperties) -> Bool {
+        var isSent = false
         link.performNow { machine, scratch, now in
             do throws(MQTTUsageError) {
                 try machine.engine.leave(
                     reason: reason, properties: properties, within: 2_000_000_000, at: now,
                     into: &scratch.work.effects)
                 machine.collectApart(at: now, into: scratch)
+                isSent = true
             } catch {
-                // There is no connection any more that DISCONNECT could end.
                 machine.wantsClose = true
             }
         }
+        return isSent
     }
 
     func sayGoodbye() { sayGoodbye(.normalDisconnection, properties: []) }
@@ -242,7 +247,7 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
     /// Throws if DISCONNECT cannot carry this; from any thread. Without a connection nothing is sent.
     func checkGoodbye(_ reason: MQTTReasonCode, _ properties: MQTTProperties) throws(MQTTError) {
         try asking { machine throws(MQTTUsageError) in
-            guard machine.engine.phase == .connected else { return }
+            guard machine.engine.phase == .connected || machine.engine.phase == .leaving else { return }
             try machine.engine.checkDisconnect(reason: reason, properties: properties)
         }
     }

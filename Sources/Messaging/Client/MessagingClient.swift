@@ -105,7 +105,8 @@ extension MessagingClient {
     /// For a server that is about to be stopped, or has too many clients. What survives is the same as after a loss, and the
     /// server publishes no will. ``ReconnectPolicy/maximumConnectionAge`` does it regularly. Without a connection this ends a
     /// wait before the next attempt, and otherwise does what ``connect()`` does. Cancelling the task ends the wait for the new
-    /// connection only.
+    /// connection; the attempts end with it only where they do in ``connect()``: before the first connection of a client that
+    /// was not started.
     /// - Throws: the client's error when the attempts are used up, or another one is pointless (`badCredentials`).
     public nonisolated(nonsending) func reconnect() async throws(Failure) { try await shell.core.reconnect() }
 

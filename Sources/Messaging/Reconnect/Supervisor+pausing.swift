@@ -32,6 +32,10 @@ extension Supervisor {
     package func stopTrying(_ failure: Client.Failure) {
         switch phase {
         case .opening, .waiting, .offline, .suspended: stop(because: failure)
+        case .stopping where ending != .disconnected:
+            ending = .disconnected
+            abandonConnection()
+            stop(because: failure)
         case .idle, .settling, .connected, .stopping: break
         }
     }

@@ -75,6 +75,11 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         self.loop = loop
     }
 
+    deinit {
+        // Otherwise the loop would hold the alarm until the connection had reached its age.
+        if let alarm { loop.execute { alarm.set(.max) } }
+    }
+
     /// Sets the client; called before anything else.
     package func supervise(_ client: Client) {
         self.client = client
@@ -277,7 +282,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     }
 
     /// Closes a connection whose end, which is reported soon, says nothing about a later attempt.
-    private func abandonConnection() {
+    func abandonConnection() {
         abandonedCount += 1
         client?.dropConnection()
     }
@@ -439,7 +444,11 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         if phase == .suspended { return finish(nil) }
         if phase == .stopping {
             // Suspending does not undo a disconnect.
-            if ending != .disconnected { ending = next }
+            if ending != .disconnected {
+                // What DISCONNECT has not said yet it may still say.
+                if next == .disconnected { goodbye() }
+                ending = next
+            }
             return callers.cancelRestarts()
         }
         let wasConnected = phase == .connected

@@ -182,6 +182,8 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
         link.perform(urgent: true) { machine in
             do throws(STOMPUsageError) {
                 try machine.engine.disconnect(at: now)
+            } catch  where error.code == .disconnecting {
+                // DISCONNECT has been written, and its receipt is awaited.
             } catch {
                 // There is no session that DISCONNECT could end.
                 machine.asksToClose = true

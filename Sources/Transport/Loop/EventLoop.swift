@@ -219,6 +219,9 @@ package final class EventLoop: @unchecked Sendable {
         inside.timers.set(handler, to: deadline)
     }
 
+    /// The number of handlers that have a deadline.
+    package var alarmCount: Int { inside.timers.count }
+
     /// The one object of its type that all handlers of this loop share for scratch.
     package func scratch<Scratch: AnyObject>(_ type: Scratch.Type, make: () -> Scratch) -> Scratch {
         // There are as many as protocols in use: two at most outside tests.

@@ -1,7 +1,9 @@
 import LoopbackBroker
 import MQTT
+import Synchronization
 import TestSupport
 import Testing
+import Transport
 
 @Suite("Client: leaving a server for another one", .turns)
 struct MovingTests {
@@ -133,6 +135,135 @@ struct MovingTests {
         #expect(try await messages.first(20).map(\.text) == (0..<20).map { "\($0)" })
         try await #expect(place.wills() == 0)
         await place.stop()
+    }
+
+    /// Begins to move while messages of QoS 2 hold DISCONNECT back: one of the client's own, whose session ends with the
+    /// connection, or else one that it receives.
+    private func beginMoving(_ place: Place, receives: Bool = false) async throws -> Task<Void, any Error> {
+        let (broker, client) = (place.brokers[0], place.client)
+        try await client.connect()
+        if receives {
+            let messages = client.subscription(to: "in", qos: .exactlyOnce)
+            await place.clock.waitUntilQuiet()
+            let arrivals = broker.arrivals()
+            await broker.setLatency(.milliseconds(500))
+            await broker.publish("1", to: "in", qos: .exactlyOnce)
+            await place.clock.advance(by: .milliseconds(600))
+            _ = await arrivals.first { $0.packet == .mqtt(.pubrec) }
+            withExtendedLifetime(messages) {}
+        } else {
+            await broker.setLatency(.milliseconds(500))
+            let arrivals = broker.arrivals()
+            Task { try await client.publish("1", to: "own", qos: .exactlyOnce) }
+            _ = await arrivals.first { $0.packet == .mqtt(.publish) }
+        }
+        let moving = Task { try await client.reconnect() }
+        #expect(await eventually { client.state == .disconnecting })
+        return moving
+    }
+
+    @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])
+    func `a message of QoS 2 under way in a session that ends with its connection arrives once`(
+        version: MQTTVersion
+    ) async throws {
+        let place = try await Place { $0.version = version }
+        var events = place.client.events.makeAsyncIterator()
+        let moving = try await beginMoving(place)
+        for _ in 0..<20 { await place.clock.advance(by: .milliseconds(100)) }
+        try await moving.value
+        #expect(place.server == 1)
+        #expect(place.brokers.map(\.statistics.messagesIn) == [1, 0])
+        await place.stop()
+        while let event = await events.next() {
+            if case .sessionLost(let republished, _) = event { Issue.record("\(republished) messages came again") }
+            if case .stateChanged(.disconnected) = event { break }
+        }
+    }
+
+    @Test func `disconnect(reason:) while the client moves says so to the server`() async throws {
+        let place = try await Place { $0.version = .v5_0 }
+        let moving = try await beginMoving(place)
+        let ending = Task { try await place.client.disconnect(reason: .disconnectWithWillMessage) }
+        for _ in 0..<20 { await place.clock.advance(by: .milliseconds(100)) }
+        try await ending.value
+        await #expect(throws: MQTTError.self) { try await moving.value }
+        #expect(place.client.state == .disconnected(nil))
+        await place.brokers[0].setLatency(.zero)
+        try await #expect(place.wills() == 1)
+        await place.stop()
+    }
+
+    @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])
+    func `discardSession() while the client moves makes the server forget`(version: MQTTVersion) async throws {
+        let place = try await Place {
+            $0.version = version
+            $0.cleanStart = false
+            $0.sessionExpiry = .seconds(version == .v5_0 ? 3_600 : 0)
+        }
+        let moving = try await beginMoving(place, receives: true)
+        #expect(place.brokers[0].sessionCount == 1)
+        let discarding = Task { try await place.client.discardSession() }
+        for _ in 0..<40 { await place.clock.advance(by: .milliseconds(100)) }
+        try await discarding.value
+        await #expect(throws: MQTTError.self) { try await moving.value }
+        #expect(place.brokers.map(\.sessionCount) == [0, 0])
+        await place.stop()
+    }
+
+    @Test func `a store that fails while the client moves stops it`() async throws {
+        final class FailingStore: SessionStore {
+            struct Full: Error {}
+            let limits = SessionStoreLimits()
+            let fails = Atomic(false)
+            func open() throws -> StoredSession { StoredSession() }
+            func setClientID(_ clientID: String) throws {}
+            func append(_ records: [MQTTStoreRecord]) throws { if fails.load(ordering: .relaxed) { throw Full() } }
+            func removeAll() throws {}
+            func close() {}
+        }
+        let store = FailingStore()
+        let place = try await Place {
+            $0.cleanStart = false
+            $0.sessionStore = store
+        }
+        let moving = try await beginMoving(place, receives: true)
+        store.fails.store(true, ordering: .relaxed)
+        let enqueuing = Task { try await place.client.enqueue(MQTTOutgoingMessage("2", to: "a")) }
+        await #expect { try await enqueuing.value } throws: { ($0 as? MQTTError)?.code == .storeFailed }
+        store.fails.store(false, ordering: .relaxed)
+        for _ in 0..<40 { await place.clock.advance(by: .milliseconds(100)) }
+        await #expect { try await moving.value } throws: { ($0 as? MQTTError)?.code == .storeFailed }
+        guard case .disconnected(let failure?) = place.client.state else {
+            Issue.record("The client is \(place.client.state).")
+            return
+        }
+        #expect(failure.code == .storeFailed)
+        // It begins anew.
+        await place.brokers[0].setLatency(.zero)
+        try await place.client.connect()
+        await place.stop()
+    }
+
+    @Test func `a client that is released leaves nothing on its loop`() async throws {
+        let clock = try ManualClock()
+        let broker = try await LoopbackBroker.start(clock: clock)
+        let url = try broker.mqttURL
+        func alarms() async -> Int { await clock.loop.result { clock.loop.alarmCount } }
+        let before = await alarms()
+        var configuration = MQTTConfiguration()
+        configuration.reconnect.maximumConnectionAge = .seconds(86_400)
+        do {
+            let client = MQTTClient(url, configuration: configuration, clock: clock)
+            try await client.connect()
+            let during = await alarms()
+            #expect(during > before)
+        }
+        #expect(await eventually { broker.connectionCount == 0 })
+        // What a connection leaves for a moment.
+        await clock.advance(by: .seconds(5))
+        let after = await alarms()
+        #expect(after == before)
+        await broker.stop()
     }
 
     @Test func `clients that connected together do not leave together`() async throws {
