@@ -150,6 +150,62 @@ struct TimeToConnectTests {
         await listener.close()
     }
 
+    @Test func `a redirect that ends a stable connection is the first of those in a row`() async throws {
+        let port = Mutex(0)
+        let server = ScriptedServer { step in
+            guard case .connectReceived = step.event else { return }
+            var properties = MQTTProperties()
+            properties.serverReference = "127.0.0.1:\(port.withLock { $0 })"
+            guard step.connection == 1 else { return step.refuse(.useAnotherServer, properties: properties) }
+            step.accept()
+            step.disconnect(.useAnotherServer, properties: properties)
+        }
+        let listener = try await server.listen()
+        port.withLock { $0 = Int(listener.port) }
+        let client = server.client {
+            $0.version = .v5_0
+            $0.followsRedirects = true
+            $0.reconnect.stableAfter = .zero
+            $0.reconnect.initialDelay = .seconds(300)
+            $0.reconnect.maximumDelay = .seconds(300)
+        }
+        var states = client.states.makeAsyncIterator()
+        let connecting = Task { try? await client.connect() }
+        while let state = await states.next() {
+            if case .waiting = state { break }
+        }
+        // Eight are followed at once.
+        #expect(server.connectionCount == 9)
+        await client.disconnect()
+        await connecting.value
+        await listener.close()
+    }
+
+    @Test func `of a long list of servers eight are tried, each of them once`() async throws {
+        let bad = try (0..<10).map { _ in try BadServer.start(.closed) }
+        let server = ScriptedServer { step in
+            guard case .connectReceived = step.event else { return }
+            var properties = MQTTProperties()
+            properties.serverReference = bad.map { "127.0.0.1:\($0.port)" }.joined(separator: " ")
+            step.refuse(.useAnotherServer, properties: properties)
+        }
+        let client = server.client {
+            $0.version = .v5_0
+            $0.followsRedirects = true
+            $0.reconnect.firstConnectAttempts = 1
+        }
+        var events = client.events.makeAsyncIterator()
+        await #expect(throws: MQTTError.self) { try await client.connect() }
+        await client.disconnect()
+        var tried: [UInt16] = []
+        while let event = await events.next() {
+            if case .connecting(let url) = event, case .host(_, let port) = url.endpoint { tried.append(port) }
+            if case .stateChanged(.disconnected) = event { break }
+        }
+        let ports = bad.map { UInt16($0.port) }
+        #expect(tried.filter { ports.contains($0) } == Array(ports.prefix(8)))
+    }
+
     @Test(arguments: MQTTVersion.allCases)
     func `CONNECT properties that an option sets are refused before a connection is opened`(
         version: MQTTVersion
