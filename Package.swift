@@ -177,7 +177,7 @@ let package = Package(
         tests(of: "Inspector", with: ["LoopbackBroker", "Messaging", "MQTT", "STOMP", "Wire"]),
 
         // Tests of several modules together.
-        tests("Broker", with: ["MQTT", "STOMP"] + devices),
+        tests("Broker", with: ["MQTT", "STOMP", "first-message"] + devices),
         tests("Embedded", with: ["LoopbackBroker", "MQTT"], exclude: ["Checks"]),
         tests("Documentation", with: ["Inspector", "LoopbackBroker", "MQTT", "MQTTCore", "STOMP"]),
         tests("Migration", with: [], exclude: ["Calls"]),

@@ -37,6 +37,8 @@ package final class CountingSelector: Selector {
         selector.remove(descriptor, token: token)
     }
 
+    package func forget(_ descriptor: Int32, token: Int64) { selector.forget(descriptor, token: token) }
+
     package func wait(timeout: Int64, events: inout [ReadyEvent]) {
         if timeout == 0 { shared.withLock { $0.polls += 1 } }
         selector.wait(timeout: timeout, events: &events)

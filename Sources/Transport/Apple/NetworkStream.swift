@@ -81,6 +81,7 @@
         // MARK: The loop's thread
 
         func attach(_ handler: LoopHandler, interest: Readiness) {
+            self.notifier?.handler = nil
             let notifier = StreamNotifier(handler: handler, stream: self, interest: interest)
             self.notifier = notifier
             notifierOfOthers.withLock { $0 = notifier }

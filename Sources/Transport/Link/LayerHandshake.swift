@@ -154,7 +154,7 @@ package final class LayerHandshake: LoopHandler, @unchecked Sendable {
         guard let completion else { return }
         self.completion = nil
         loop.setDeadline(self, to: .max)
-        stream.detach()
+        // Attached until the next handler takes its place.
         guard let failure else { return completion(.success(())) }
         if lingering {
             Lingering.start(stream, loop: loop, at: loop.now)

@@ -40,13 +40,12 @@ extension Link where Machine: ~Copyable {
         connectionFinished(at: now)
     }
 
-    /// Neither side has more to send: ends our direction of the stream, and closes it once the peer
-    /// has ended too, or after two seconds.
+    /// Neither side has more to send: ends our direction of the stream, and closes it once the peer has ended too, or after
+    /// a second. Callers that wait for the end continue before.
     func connectionFinished(at now: Int64) {
         guard let stream = state.withLock({ $0.stream }) else { return }
-        stream.detach()
-        detachStream(nil, at: now)
         Lingering.start(stream, loop: loop, at: now)
+        detachStream(nil, at: now)
     }
 
     /// Ends the connection at once, if there is one.
@@ -131,54 +130,40 @@ struct ClosingProgress {
     }
 }
 
-/// Reads and drops what a peer still sends after we have said everything, until it ends or two seconds are over.
+/// Reads and drops what a peer still sends after we have said everything, until it ends or a second is over.
 ///
-/// Closing a socket with unread bytes resets the connection, and a reset can destroy our own last bytes on their way.
-///
-/// Most peers end at once, and nothing depends on when we notice: the first look comes a moment later, together with
-/// those at other streams, so that the loop need not wake for each of them.
+/// Closing a socket with unread bytes resets the connection, and a reset can destroy our own last bytes on their way: a
+/// server that did not read DISCONNECT publishes the will.
 final class Lingering: LoopHandler, @unchecked Sendable {
     // Sendable because all is touched on the loop's thread only.
-    private var stream: (any ByteStream)?
-    private var isAttached = false
-    private var end = Int64.max
+    private let stream: any ByteStream
 
-    /// Nanoseconds between two moments at which streams are looked at for the first time.
-    private static let pause: Int64 = 16_000_000
+    private static let patience: Int64 = 1_000_000_000
 
+    private init(_ stream: any ByteStream, loop: EventLoop) {
+        self.stream = stream
+        super.init(loop: loop)
+    }
+
+    /// Ends our direction of the stream, and takes the place of the handler that is attached.
     static func start(_ stream: any ByteStream, loop: EventLoop, at now: Int64) {
-        let lingering = Lingering(loop: loop)
-        lingering.stream = stream
-        lingering.end = now.advanced(byNanoseconds: 2_000_000_000)
+        let lingering = Lingering(stream, loop: loop)
         stream.endWriting()
-        loop.setDeadline(lingering, to: (now / pause + 2) * pause)
+        stream.attach(lingering, interest: .read)
+        loop.setDeadline(lingering, to: now.advanced(byNanoseconds: patience))
     }
 
     override func ready(_ readiness: Readiness, at now: Int64) {
-        read()
-    }
-
-    /// Reads once; closes the stream at its end.
-    private func read() {
-        guard let stream else { return }
         switch unsafe stream.read(into: loop.readBuffer) {
         case .bytes, .wouldBlock: break
         case .endOfStream, .failed: finish()
         }
     }
 
-    override func deadlineReached(at now: Int64) {
-        guard !isAttached, now < end else { return finish() }
-        isAttached = true
-        read()
-        guard let stream else { return }
-        stream.attach(self, interest: .read)
-        loop.setDeadline(self, to: end)
-    }
+    override func deadlineReached(at now: Int64) { finish() }
 
     private func finish() {
         loop.setDeadline(self, to: .max)
-        stream?.close()
-        stream = nil
+        stream.close()
     }
 }

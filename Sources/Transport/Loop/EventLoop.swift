@@ -79,6 +79,9 @@ package final class EventLoop: @unchecked Sendable {
     /// memory.
     package static let readBufferSize = 512 * 1024
 
+    /// Pieces of work that run, if each hands in the next, before the selector is asked again. Connecting takes fewer.
+    private static let longestRun = 16
+
     private let makeSelector: @Sendable () throws(TransportError) -> any Selector
     private let quality: ServiceClass
     /// Held by the caller that starts the thread.
@@ -203,9 +206,28 @@ package final class EventLoop: @unchecked Sendable {
         selector.change(descriptor, token: handler.token, interest: interest)
     }
 
+    /// Watches for `handler` what was watched for another one.
+    package func replace(_ known: LoopHandler, by handler: LoopHandler) {
+        guard known.token >= 0 else { return }
+        handler.token = known.token
+        known.token = -1
+        inside.handlers[Int(truncatingIfNeeded: handler.token & 0xFFFF_FFFF)] = handler
+    }
+
     package func unregister(_ handler: LoopHandler, descriptor: Int32) {
         guard handler.token >= 0 else { return }
         selector.remove(descriptor, token: handler.token)
+        forget(handler)
+    }
+
+    /// The same for a descriptor that is about to be closed.
+    package func unregister(_ handler: LoopHandler, closing descriptor: Int32) {
+        guard handler.token >= 0 else { return }
+        selector.forget(descriptor, token: handler.token)
+        forget(handler)
+    }
+
+    private func forget(_ handler: LoopHandler) {
         let slot = Int(truncatingIfNeeded: handler.token & 0xFFFF_FFFF)
         inside.handlers[slot] = nil
         // Events already fetched for the old owner carry the old generation and are dropped.
@@ -236,12 +258,16 @@ package final class EventLoop: @unchecked Sendable {
         sleepPrecisely()
         var events: [ReadyEvent] = []
         var work: [Work] = []
-        var hasPolled = false
+        /// Pieces of work since the selector was asked.
+        var unpolled = Self.longestRun
         while let timeout = timeToWait() {
             events.removeAll(keepingCapacity: true)
-            // Work often hands in more work, and descriptors can wait for one round of it.
-            hasPolled = timeout > 0 || !hasPolled
-            if hasPolled { selector.wait(timeout: timeout, events: &events) }
+            // Work often hands in more work, and descriptors can wait for a little of it.
+            let polls = timeout > 0 || unpolled >= Self.longestRun
+            if polls {
+                selector.wait(timeout: timeout, events: &events)
+                unpolled = 0
+            }
 
             let now = self.now
             for event in events {
@@ -261,7 +287,8 @@ package final class EventLoop: @unchecked Sendable {
                 }
             }
             // Only the selector knows whether there is something to read.
-            let isQuiet = hasPolled && events.isEmpty && work.isEmpty
+            let isQuiet = polls && events.isEmpty && work.isEmpty
+            unpolled += work.isEmpty ? Self.longestRun : work.count
             work.removeAll(keepingCapacity: work.capacity <= 4096)
             // Each timer gets one turn per round: one that is always due again must not starve the descriptors.
             let count = inside.timers.count

@@ -20,12 +20,18 @@ package protocol Selector: AnyObject, Sendable {
     func add(_ descriptor: Int32, token: Int64, interest: Readiness)
     func change(_ descriptor: Int32, token: Int64, interest: Readiness)
     func remove(_ descriptor: Int32, token: Int64)
+    /// The descriptor is about to be closed, which ends the system's watch over it.
+    func forget(_ descriptor: Int32, token: Int64)
 
     /// Fills `events` with what is ready; `timeout` is in nanoseconds, `Int64.max` waits for ever.
     func wait(timeout: Int64, events: inout [ReadyEvent])
 
     /// Ends a `wait` that is under way or comes next; callable from any thread.
     func wake()
+}
+
+extension Selector {
+    package func forget(_ descriptor: Int32, token: Int64) {}
 }
 
 /// Rounds up to milliseconds, so that a timer never fires early and spins.
@@ -107,6 +113,8 @@ final class PollSelector: Selector, @unchecked Sendable {
         descriptors.removeLast()
         tokens.removeLast()
     }
+
+    func forget(_ descriptor: Int32, token: Int64) { remove(descriptor, token: token) }
 
     func wait(timeout: Int64, events: inout [ReadyEvent]) {
         var left = unsafe poll(&descriptors, nfds_t(descriptors.count), pollMilliseconds(timeout))

@@ -285,6 +285,7 @@ final class SimulatedStream: NotifyingStream, @unchecked Sendable {
     var progress: StreamProgress { StreamProgress(written: outgoing.written, acknowledged: outgoing.delivered) }
 
     func attach(_ handler: LoopHandler, interest: Readiness) {
+        self.notifier?.handler = nil
         let notifier = StreamNotifier(handler: handler, stream: self, interest: interest)
         self.notifier = notifier
         incoming.reader = notifier

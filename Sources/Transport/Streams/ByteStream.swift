@@ -5,7 +5,7 @@ import Synchronization
 /// `attach`, `setInterest` and `close` are called on the loop's thread. `write` may be called from any thread, but
 /// by one at a time (the link's `sending` flag sees to it); `read` on the loop's thread.
 package protocol ByteStream: AnyObject, Sendable {
-    /// Reports readiness to `handler` from now on.
+    /// Reports readiness to `handler` from now on, and to no other.
     func attach(_ handler: LoopHandler, interest: Readiness)
     func setInterest(_ interest: Readiness)
     func read(into buffer: UnsafeMutableRawBufferPointer) -> IOResult

@@ -98,6 +98,7 @@ package final class MemoryStream: NotifyingStream, @unchecked Sendable {
     }
 
     package func attach(_ handler: LoopHandler, interest: Readiness) {
+        self.notifier?.handler = nil
         let notifier = StreamNotifier(handler: handler, stream: self, interest: interest)
         self.notifier = notifier
         incoming.state.withLock { $0.reader = notifier }

@@ -2,11 +2,15 @@ import Synchronization
 
 /// A connected TCP or Unix-domain socket.
 package final class SocketStream: ByteStream, @unchecked Sendable {
-    // Sendable because the descriptor never changes and lives until the last reference is gone (so a sender on
-    // another thread can never hit a reused number), and the other `var`s are touched on the loop's thread only.
+    // Sendable because the descriptor never changes and is used within `using` only, and the `var`s are touched on the
+    // loop's thread only.
     private let descriptor: Int32
     private var handler: LoopHandler?
-    private var hasEndedWriting = false
+    private var interest: Readiness = []
+    /// Calls that use the descriptor, and `closing` once no other may begin. The last of them closes it: none meets a number
+    /// that the system has given to something else.
+    private let users = Atomic<UInt32>(0)
+    private static let closing: UInt32 = 1 << 31
     /// Changed by the one thread that writes; others only read it.
     private let acceptedBytes = Atomic(0)
     package let peerName: String
@@ -20,25 +24,34 @@ package final class SocketStream: ByteStream, @unchecked Sendable {
     }
 
     deinit {
-        _ = closeDescriptor(descriptor)
+        endUse()
     }
 
     package func attach(_ handler: LoopHandler, interest: Readiness) {
-        self.handler = handler
-        handler.loop.register(handler, descriptor: descriptor, interest: interest)
+        if let known = self.handler {
+            // The system watches the descriptor already.
+            handler.loop.replace(known, by: handler)
+            self.handler = handler
+            setInterest(interest)
+        } else {
+            self.handler = handler
+            self.interest = interest
+            handler.loop.register(handler, descriptor: descriptor, interest: interest)
+        }
     }
 
     package func setInterest(_ interest: Readiness) {
-        guard let handler else { return }
+        guard let handler, interest != self.interest else { return }
+        self.interest = interest
         handler.loop.change(handler, descriptor: descriptor, interest: interest)
     }
 
     package func read(into buffer: UnsafeMutableRawBufferPointer) -> IOResult {
-        unsafe System.read(descriptor, into: buffer)
+        using { unsafe System.read(descriptor, into: buffer) } ?? .endOfStream
     }
 
     package func write(from buffer: UnsafeRawBufferPointer) -> IOResult {
-        let result = unsafe System.write(descriptor, from: buffer)
+        let result = using { unsafe System.write(descriptor, from: buffer) } ?? .failed(EPIPE)
         if case .bytes(let count) = result {
             acceptedBytes.store(written &+ count, ordering: .relaxed)
         }
@@ -49,12 +62,12 @@ package final class SocketStream: ByteStream, @unchecked Sendable {
 
     package var progress: StreamProgress {
         let written = written
-        return StreamProgress(written: written, acknowledged: max(0, written - System.unacknowledged(descriptor)))
+        let unacknowledged = using { System.unacknowledged(descriptor) } ?? .max
+        return StreamProgress(written: written, acknowledged: max(0, written - unacknowledged))
     }
 
     package func endWriting() {
-        hasEndedWriting = true
-        _ = shutdown(descriptor, Int32(SHUT_WR))
+        _ = using { shutdown(descriptor, Int32(SHUT_WR)) }
     }
 
     package func detach() {
@@ -64,14 +77,38 @@ package final class SocketStream: ByteStream, @unchecked Sendable {
     }
 
     package func close() {
-        detach()
-        // The descriptor itself is closed in deinit; shutdown makes a sender on another thread fail at once.
-        if !hasEndedWriting { _ = shutdown(descriptor, Int32(SHUT_RDWR)) }
+        if let handler { handler.loop.unregister(handler, closing: descriptor) }
+        handler = nil
+        endUse()
     }
 
     package func abort() {
-        detach()
-        System.reset(descriptor)
+        _ = using { System.reset(descriptor) }
+        close()
+    }
+
+    /// Calls `body`, unless the stream is closed.
+    private func using<Result>(_ body: () -> Result) -> Result? {
+        var count = users.load(ordering: .relaxed)
+        while true {
+            guard count < Self.closing else { return nil }
+            let attempt = users.weakCompareExchange(
+                expected: count, desired: count + 1, successOrdering: .acquiring, failureOrdering: .relaxed)
+            if attempt.exchanged { break }
+            count = attempt.original
+        }
+        defer {
+            if users.subtract(1, ordering: .acquiringAndReleasing).newValue == Self.closing {
+                _ = closeDescriptor(descriptor)
+            }
+        }
+        return body()
+    }
+
+    /// Closes the descriptor, or leaves that to the last call that uses it.
+    private func endUse() {
+        let before = users.bitwiseOr(Self.closing, ordering: .acquiringAndReleasing).oldValue
+        if before == 0 { _ = closeDescriptor(descriptor) }
     }
 }
 

@@ -38,6 +38,69 @@ struct MosquittoTransportTests {
         await broker.stop()
     }
 
+    @Test(arguments: ["mqtt", "mqtts", "ws", "wss"])
+    func `no will is published of a client that disconnects while messages arrive`(scheme: String) async throws {
+        let certificates = Certificates()
+        let broker = try await Mosquitto.start {
+            $0.webSocket = true
+            $0.tls = certificates.brokerTLS()
+            $0.webSocketTLS = certificates.brokerTLS()
+        }
+        let ports = [
+            "mqtt": broker.port, "mqtts": broker.tlsPort, "ws": broker.webSocketPort, "wss": broker.webSocketTLSPort,
+        ]
+        let url = "\(scheme)://localhost:\(try #require(ports[scheme] ?? nil))"
+        let watcher = client("mqtt://127.0.0.1:\(broker.port)")
+        try await watcher.connect()
+        let wills = try await watcher.subscribe(to: "wills/#", qos: .atLeastOnce)
+        let flood = Task {
+            let payload = [UInt8](repeating: 0x66, count: 1_000)
+            while !Task.isCancelled { try await watcher.publish(payload, to: "flood", qos: .atLeastOnce) }
+        }
+        for number in 0..<20 {
+            let leaving = client(url) {
+                $0.clientID = "leaving-\(number)"
+                $0.will = MQTTWill("gone".utf8, to: "wills/\(number)", qos: .atLeastOnce)
+                $0.tls = .trusting(certificates)
+            }
+            try await leaving.connect()
+            let messages = try await leaving.subscribe(to: "flood", qos: .atMostOnce)
+            for try await _ in messages.prefix(3) {}
+            await leaving.disconnect()
+            withExtendedLifetime(messages) {}
+        }
+        flood.cancel()
+        _ = await flood.result
+        try await expectNoWill(wills, watcher)
+        await watcher.disconnect()
+        await broker.stop()
+    }
+
+    /// What the server has to read before it publishes a will was sent before this is called: it has read that when it
+    /// answers for the second time.
+    private func expectNoWill(_ wills: MQTTSubscription, _ watcher: MQTTClient) async throws {
+        for text in ["first", "second"] { try await watcher.publish(text, to: "wills/end", qos: .atLeastOnce) }
+        for try await will in wills {
+            #expect(will.topic == "wills/end")
+            if will.text == "second" { break }
+        }
+    }
+
+    @Test func `no will is published of a program that ends at once after it has disconnected`() async throws {
+        let broker = try await Mosquitto.start()
+        let watcher = client("mqtt://127.0.0.1:\(broker.port)")
+        try await watcher.connect()
+        let wills = try await watcher.subscribe(to: "wills/#", qos: .atLeastOnce)
+        for _ in 0..<20 {
+            let program = try await ChildProcess.start(
+                Command(BuiltProgram.path("first-message"), ["\(broker.port)", "wills/1"]))
+            #expect(try await program.waitForExit() == .exited(0))
+        }
+        try await expectNoWill(wills, watcher)
+        await watcher.disconnect()
+        await broker.stop()
+    }
+
     @Test func `TLS with a client certificate, and without the one that is required`() async throws {
         let certificates = Certificates()
         let broker = try await Mosquitto.start { $0.tls = certificates.brokerTLS(requiresClientCertificate: true) }
