@@ -24,7 +24,8 @@ struct LocationsDevice: Sendable {
     }
 
     func run() async throws -> DeviceSummary {
-        let receipts = Task { await sender.takeReceipts() }
+        // Hundreds of receipts are awaited, and little is done with each.
+        let receipts = Task { await link.client.withExecutor { await sender.takeReceipts() } }
         defer { receipts.cancel() }
         try await link.run(reconnected: sender.reconnected) {
             let texts = try await subscribe()

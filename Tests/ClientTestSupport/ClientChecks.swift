@@ -128,14 +128,14 @@ package enum ClientChecks {
     ) async {
         for quality in [ServiceClass.background, .standard, .responsive] {
             let client = makeClient(quality, 1)
-            let isShared = client.executor as? EventLoop === EventLoop.shared
+            let isShared = client.loop === EventLoop.shared
             #expect(isShared == (quality == .standard))
             let other = makeClient(quality, 2)
-            #expect(client.executor as? EventLoop === other.executor as? EventLoop)
+            #expect(client.loop === other.loop)
             #if os(Linux)
                 // Tests that were themselves started with `nice` have no thread without it.
                 guard ServiceMarks.threadNiceness == 0 else { continue }
-                let niceness = await withTaskExecutorPreference(client.executor) { ServiceMarks.threadNiceness }
+                let niceness = await client.withExecutor { ServiceMarks.threadNiceness }
                 #expect(niceness == (quality == .background ? 10 : 0))
             #endif
         }

@@ -4,6 +4,7 @@ import STOMP
 import Synchronization
 import TestSupport
 import Testing
+import Transport
 
 /// What a test does to single clients and packets, seen by our own clients.
 @Suite(.turns) struct FaultTests {
@@ -243,7 +244,7 @@ import Testing
         change(&configuration)
         let client = MQTTClient(try broker.mqttURL, configuration: configuration, clock: clock)
         let hasEnded = Atomic(false)
-        let program = Task(executorPreference: client.executor) {
+        let program = Task(executorPreference: clock.loop) {
             defer { hasEnded.store(true, ordering: .relaxed) }
             try await client.connect()
             let readings = try await client.subscribe(to: "home/+/temperature", qos: qos)

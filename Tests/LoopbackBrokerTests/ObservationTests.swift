@@ -38,7 +38,7 @@ import Transport
             while refusals < 10 {
                 let isTaken = try client.tryPublish(MQTTOutgoingMessage([UInt8](repeating: 0, count: 300_000), to: "c"))
                 refusals = isTaken ? 0 : refusals + 1
-                await Task(executorPreference: client.executor) {}.value
+                await client.withExecutor {}
             }
             #expect(client.backlog.outboxBytes > 0)
             await broker.thaw()

@@ -86,6 +86,9 @@ public enum MQTTEvent: ClientEvent {
     case storeDamaged(StoredSession.Damage)
     /// The server ended the connection with DISCONNECT.
     case disconnectedByServer(MQTTReasonCode, MQTTProperties)
+    /// A task of ``MQTTClient/withExecutor(_:)``, or several in a row, took this long without a pause: no connection of the
+    /// process was served meanwhile. Reported of more than 100 ms, to the clients whose `withExecutor` is under way.
+    case executorHeld(for: Duration)
 }
 
 extension MQTTEvent: CustomStringConvertible {
@@ -101,7 +104,7 @@ extension MQTTEvent: CustomStringConvertible {
             .connectionLost, .subscribed, .unsubscribed, .resubscribed, .subscriptionLost, .invalidMessageDropped,
             .acknowledgementTimedOut, .receiveMaximumExceeded, .receiveMaximumReached, .pingAnswered, .redirected,
             .versionChanged, .undelivered, .unsentMessagesDiscarded, .messagesUnclaimed, .unmatchedMessageDropped,
-            .storeDamaged:
+            .storeDamaged, .executorHeld:
             OneLine.values(of: self)
         }
     }

@@ -104,6 +104,16 @@ extension ClientCore {
         return backlog
     }
 
+    /// Runs `body` on the loop's thread, and reports each time that the tasks there hold it for long.
+    package func onLoop<Result: Sendable, BodyFailure: Error>(
+        _ body: @concurrent @Sendable () async throws(BodyFailure) -> Result
+    ) async throws(BodyFailure) -> Result {
+        let report = EventLoop.HoldReport { [weak self] in self?.news.tell(.executorHeld(for: .nanoseconds($0))) }
+        loop.reportHolds(report)
+        defer { loop.endReport(report) }
+        return try await withTaskExecutorPreference(loop, operation: body)
+    }
+
     // MARK: Requests of callers
 
     /// Whether the client tries to be connected. If it does not, the call ends with the reason. On the loop's thread.

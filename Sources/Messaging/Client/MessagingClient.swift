@@ -50,13 +50,6 @@ extension MessagingClient {
     /// no cost.
     public nonisolated var messageEvents: Updates<MessageEvent> { shell.core.inspector.messageEvents }
 
-    /// The thread that serves this client's sockets, for tasks that wait for many answers:
-    /// `withTaskExecutorPreference(client.executor) { … }`.
-    ///
-    /// An answer then resumes its task without a switch of threads, which is most of what a round trip on a fast network
-    /// costs. What runs there must not block: every connection of the process waits for it.
-    public nonisolated var executor: any TaskExecutor { shell.core.loop }
-
     /// Counts of messages, connections, bytes and system calls since the client was made.
     public nonisolated var counters: ClientCounters { shell.core.countersNow }
 
@@ -133,6 +126,27 @@ extension MessagingClient {
             throw error
         }
     }
+
+    // MARK: Running on the client's thread
+
+    /// Runs `body` on the thread that serves this client's sockets, for tasks that wait for many answers:
+    ///
+    ///     try await client.withExecutor {
+    ///         for reading in readings { try await client.publish(reading, to: "meters/7", qos: .atLeastOnce) }
+    ///     }
+    ///
+    /// An answer then resumes its task without a switch of threads, which is most of what a round trip on a fast network
+    /// costs. Child tasks of `body` run there too; the main actor and actors with an executor of their own do not.
+    /// - Warning: This thread serves every connection of the process. While `body` or one of its child tasks computes or
+    ///   blocks, no client sends, receives or keeps its connection alive. A piece of them that takes more than 100 ms is
+    ///   reported as the event `executorHeld`.
+    /// - Throws: what `body` throws.
+    public nonisolated func withExecutor<Result: Sendable, BodyFailure: Error>(
+        _ body: @concurrent @Sendable () async throws(BodyFailure) -> Result
+    ) async throws(BodyFailure) -> Result { try await shell.core.onLoop(body) }
+
+    /// The loop that serves the client.
+    package nonisolated var loop: EventLoop { shell.core.loop }
 
     // MARK: Inspecting
 
@@ -252,6 +266,7 @@ package protocol ClientEvent: Sendable {
     associatedtype Failure: ClientError
 
     static func stateChanged(_ state: ConnectionState<Failure>) -> Self
+    static func executorHeld(for time: Duration) -> Self
     static func connecting(to server: BrokerURL) -> Self
     static func moving(from server: BrokerURL, after age: Duration) -> Self
     static func credentialsRequested(for server: BrokerURL) -> Self

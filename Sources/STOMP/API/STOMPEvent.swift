@@ -48,6 +48,9 @@ public enum STOMPEvent: ClientEvent {
     case unknownFrameReceived(STOMPFrame)
     /// This many messages arrived that belong to no subscription, or to no request that still waits; they are ignored.
     case unmatchedMessages(Int)
+    /// A task of ``STOMPClient/withExecutor(_:)``, or several in a row, took this long without a pause: no connection of the
+    /// process was served meanwhile. Reported of more than 100 ms, to the clients whose `withExecutor` is under way.
+    case executorHeld(for: Duration)
 }
 
 extension STOMPEvent: CustomStringConvertible {
@@ -58,7 +61,7 @@ extension STOMPEvent: CustomStringConvertible {
         case .stateChanged, .connecting, .moving, .attemptFailed, .connected, .errorReceived, .connectionLost,
             .unsentMessagesDiscarded, .credentialsRequested, .subscribed, .unsubscribed,
             .messagesLeftUnanswered, .resubscribed, .subscriptionLost, .acknowledgementTimedOut, .unknownFrameReceived,
-            .unmatchedMessages:
+            .unmatchedMessages, .executorHeld:
             OneLine.values(of: self)
         }
     }

@@ -71,6 +71,9 @@ package final class EventLoop: @unchecked Sendable {
         /// What a simulation lets wait for a later round.
         var deferred: [Work] = []
         var scratch: [AnyObject] = []
+        /// When the round began, and whether a task ran in it.
+        var roundStart: Int64 = 0
+        var ranTask = false
         let readBuffer = UnsafeMutableRawBufferPointer.allocate(byteCount: readBufferSize, alignment: 16)
     }
 
@@ -78,6 +81,9 @@ package final class EventLoop: @unchecked Sendable {
     /// the sender and the receiver) is some 20 µs, which counts in smaller reads. Pages that no read has reached take no
     /// memory.
     package static let readBufferSize = 512 * 1024
+
+    /// Nanoseconds of tasks, without a pause, that are reported.
+    private static let longestHold: Int64 = 100_000_000
 
     /// Pieces of work that run, if each hands in the next, before the selector is asked again. Connecting takes fewer.
     private static let longestRun = 16
@@ -95,6 +101,7 @@ package final class EventLoop: @unchecked Sendable {
     /// time.
     @safe @exclusivity(unchecked) private var inside = Inside()
     private let thread = Atomic<UInt>(0)
+    private let holdReports = Lock<[HoldReport]>([])
     /// Nil where the system's clock is read.
     let manualTime: ManualTime?
 
@@ -270,6 +277,9 @@ package final class EventLoop: @unchecked Sendable {
             }
 
             let now = self.now
+            if timeout == 0 { noticeHold(until: now) }
+            inside.roundStart = now
+            inside.ranTask = false
             for event in events {
                 let slot = Int(truncatingIfNeeded: event.token & 0xFFFF_FFFF)
                 guard Int64(inside.generations[slot]) == event.token >> 32 else { continue }
@@ -283,7 +293,9 @@ package final class EventLoop: @unchecked Sendable {
                 switch item {
                 case .post(let handler, let code): handler.posted(code, at: now)
                 case .job(let job): job()
-                case .task(let task): unsafe task.runSynchronously(on: asUnownedTaskExecutor())
+                case .task(let task):
+                    inside.ranTask = true
+                    unsafe task.runSynchronously(on: asUnownedTaskExecutor())
                 }
             }
             // Only the selector knows whether there is something to read.
@@ -321,8 +333,20 @@ package final class EventLoop: @unchecked Sendable {
                 // What that has ended or reported may have handed in work.
                 return inbox.withLock { $0.work.isEmpty } ? timeout : 0
             }
-            return next == .max ? .max : max(0, next &- MonotonicClock.now)
+            // Most loops have a deadline, so that the time is read anyway.
+            guard next != .max || inside.ranTask else { return .max }
+            let present = MonotonicClock.now
+            noticeHold(until: present)
+            return next == .max ? .max : max(0, next &- present)
         }
+    }
+
+    /// Reports tasks that held the thread for long, by times that the loop reads for something else.
+    private func noticeHold(until end: Int64) {
+        let time = end &- inside.roundStart
+        guard inside.ranTask, time > Self.longestHold, manualTime == nil else { return }
+        inside.ranTask = false
+        for report in holdReports.withLock({ $0 }) { report.value(time) }
     }
 
     /// Lets a simulation choose in which order the tasks that are ready run, among themselves and against the rest, which
@@ -366,6 +390,18 @@ extension EventLoop {
         let call = PendingCall<Result>()
         execute { call.end(job()) }
         return await call.answer()
+    }
+}
+
+extension EventLoop {
+    package typealias HoldReport = Shared<@Sendable (_ nanoseconds: Int64) -> Void>
+
+    /// Calls `report` on the loop's thread whenever the tasks of one round took more than 100 ms, until it is ended.
+    package func reportHolds(_ report: HoldReport) { holdReports.withLock { $0.append(report) } }
+
+    /// The tasks that run now are the last that are reported.
+    package func endReport(_ report: HoldReport) {
+        execute { self.holdReports.withLock { $0.removeAll { $0 === report } } }
     }
 }
 

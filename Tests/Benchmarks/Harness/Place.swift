@@ -1,3 +1,5 @@
+import Messaging
+
 /// Where the tasks of a row run.
 enum Place: String {
     case pool = ""
@@ -5,11 +7,11 @@ enum Place: String {
 
     /// Runs `body` there.
     func run<Answer: Sendable>(
-        on executor: any TaskExecutor, _ body: @Sendable () async throws -> Answer
+        on client: some MessagingClient, _ body: @concurrent @Sendable () async throws -> Answer
     ) async throws -> Answer {
         switch self {
         case .pool: try await body()
-        case .loop: try await withTaskExecutorPreference(executor) { try await body() }
+        case .loop: try await client.withExecutor(body)
         }
     }
 }

@@ -37,15 +37,17 @@ struct LatencyRows {
     }
 
     /// Through the RabbitMQ whose STOMP port `RABBITMQ_STOMP_PORT` names; none without it.
-    func rabbitMQ() async throws -> [Row] {
+    func rabbitMQ(_ cores: Cores) async throws -> [Row] {
         guard let port = ProcessInfo.processInfo.environment["RABBITMQ_STOMP_PORT"] else {
             FileHandle.standardError.write(
                 Data("The rows through RabbitMQ are left out. Name its STOMP port with RABBITMQ_STOMP_PORT.\n".utf8))
             return []
         }
+        let awake = try cores.keptAwake()
+        defer { awake?.end() }
         var rows: [Row] = []
         for place in [Place.pool, .loop] {
-            rows += try await self.rows("STOMP through RabbitMQ", ["stomp", port], place) {
+            rows += try await self.rows("STOMP through RabbitMQ, \(cores.rawValue)", ["stomp", port], place) {
                 try await exchangeSTOMP(port, place)
             }
         }
@@ -63,7 +65,7 @@ struct LatencyRows {
         let client = MQTTClient("mqtt://127.0.0.1:\(port)", clientID: "latency")
         try await client.connect()
         let messages = try await client.subscribe(to: "latency", qos: qos)
-        let result = try await place.run(on: client.executor) {
+        let result = try await place.run(on: client) {
             var iterator = messages.makeAsyncIterator()
             return try await repeated {
                 try await client.publish(Self.payload, to: "latency", qos: qos)
@@ -80,7 +82,7 @@ struct LatencyRows {
         let client = STOMPClient("stomp://127.0.0.1:\(port)", configuration: configuration)
         try await client.connect()
         let messages = try await client.subscribe(to: "/topic/latency")
-        let result = try await place.run(on: client.executor) {
+        let result = try await place.run(on: client) {
             var iterator = messages.makeAsyncIterator()
             return try await repeated {
                 try await client.send(Self.payload, to: "/topic/latency")

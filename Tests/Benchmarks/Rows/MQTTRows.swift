@@ -156,7 +156,7 @@ struct MQTTRows {
             let limit = Double(count) / (try limitSeconds("window", count))
             let client = try await client()
             let costs = try await measured(calls: client.calls) {
-                try await place.run(on: client.executor) {
+                try await place.run(on: client) {
                     try await withThrowingTaskGroup(of: Void.self) { group in
                         for _ in 0..<100 {
                             group.addTask {
@@ -189,7 +189,7 @@ struct MQTTRows {
             let limits = try Shell.run(limit, [port, "roundtrip", "\(count)"]).split(whereSeparator: \.isWhitespace)
                 .compactMap { Double($0) }
             let client = try await client()
-            let times = try await place.run(on: client.executor) {
+            let times = try await place.run(on: client) {
                 var times: [Double] = []
                 times.reserveCapacity(count)
                 for _ in 0..<count {

@@ -184,7 +184,7 @@ struct STOMPRows {
             let client = try await client()
             let each = max(1, count / 1024)
             let costs = try await measured(calls: client.calls) {
-                try await place.run(on: client.executor) {
+                try await place.run(on: client) {
                     try await withThrowingTaskGroup(of: Void.self) { group in
                         for _ in 0..<1024 {
                             group.addTask {

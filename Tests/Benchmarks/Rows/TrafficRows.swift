@@ -77,6 +77,12 @@ struct TrafficRows {
             goal: "≥ 0.4")
     }
 
+    /// QoS 1, each message once the one before is acknowledged.
+    func receiveSingly() async throws -> Row {
+        try await receive(
+            "QoS 1, one at a time", Traffic(count: 20_000, qos: .atLeastOnce, window: 1), goal: "–")
+    }
+
     /// QoS 2, 100 in flight, by array.
     func exactlyOnce() async throws -> Row {
         try await publish(
@@ -328,18 +334,18 @@ struct TrafficRows {
         let name = "MQTT connect and disconnect\(place.rawValue)"
         var switches = Row("\(name), times that a thread waits", unit: "", isRate: false, goal: "–")
         var row = Row(name, unit: "/s", goal: place == .pool ? "≥ 0.55, ≤ 100 µs CPU" : "≥ 0.7, ≤ 70 µs CPU")
-        let executor = MQTTClient("mqtt://127.0.0.1:\(port)").executor
+        let client = MQTTClient("mqtt://127.0.0.1:\(port)")
         try await addRounds(to: &row, of: count) {
             try limit(.v3_1_1, "connect", "\(count)")
         } ours: {
             let before = Threads.waits
-            let costs = try await place.run(on: executor) {
+            let costs = try await place.run(on: client) {
                 try await measured {
                     for _ in 0..<count {
-                        let client = MQTTClient(
+                        let one = MQTTClient(
                             "mqtt://127.0.0.1:\(port)", configuration: MQTTConfiguration(clientID: "x"))
-                        try await client.connect()
-                        await client.disconnect()
+                        try await one.connect()
+                        await one.disconnect()
                     }
                 }
             }

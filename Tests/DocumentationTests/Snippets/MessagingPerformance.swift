@@ -20,7 +20,7 @@ func countBytes(client: MQTTClient) async throws -> Int {
 }
 
 func measureRoundTrips(client: MQTTClient) async throws {
-    try await withTaskExecutorPreference(client.executor) {
+    try await client.withExecutor {
         for _ in 0..<100 {
             try await client.publish("ping", to: "latency", qos: .atLeastOnce)
         }

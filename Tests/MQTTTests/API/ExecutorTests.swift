@@ -1,3 +1,4 @@
+import Foundation
 import MQTT
 import Messaging
 import TestSupport
@@ -10,7 +11,7 @@ struct ExecutorTests {
         let bench = try await Bench()
         let client = try await bench.connected()
         let messages = try await client.subscribe(to: "a", qos: .exactlyOnce)
-        try await withTaskExecutorPreference(client.executor) {
+        try await client.withExecutor {
             #expect(EventLoop.shared.isCurrent)
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for number in 0..<50 {
@@ -28,6 +29,26 @@ struct ExecutorTests {
         #expect(!EventLoop.shared.isCurrent)
         #expect(Set(try await messages.first(50).compactMap(\.text)).count == 50)
         await client.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `a piece of a task that holds the executor is reported, and one that waits is not`() async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected()
+        let events = client.events
+        try await client.withExecutor {
+            try await Task.sleep(for: .milliseconds(150))
+            // As a program does that computes or blocks.
+            usleep(150_000)
+        }
+        await client.disconnect()
+        var holds: [Duration] = []
+        for await event in events {
+            if case .executorHeld(let time) = event { holds.append(time) }
+            if case .stateChanged(.disconnected) = event { break }
+        }
+        #expect(holds.count == 1)
+        #expect(try #require(holds.first) >= .milliseconds(150))
         await bench.stop()
     }
 

@@ -128,7 +128,7 @@ extension OptionTableTests {
         }
         let isDone = Atomic(false)
         // On the clock's thread, so that no time passes between what it does and what the broker reads.
-        let publishing = Task(executorPreference: client.executor) {
+        let publishing = Task(executorPreference: client.loop) {
             try? await client.publish(messages).check()
             // What waits in the queue has QoS 0, and needs no answer.
             while client.backlog.queuedMessages > 0, client.state.isConnected {
