@@ -145,6 +145,11 @@ extension MessagingClient {
         _ body: @concurrent @Sendable () async throws(BodyFailure) -> Result
     ) async throws(BodyFailure) -> Result { try await shell.core.onLoop(body) }
 
+    /// The same thread as a preference for tasks that outlive a call, such as `Task(executorPreference: client.executor)`.
+    ///
+    /// The warning of `withExecutor` holds for them too; what they hold up is reported only while `withExecutor` is under way.
+    public nonisolated var executor: any TaskExecutor { shell.core.loop }
+
     /// The loop that serves the client.
     package nonisolated var loop: EventLoop { shell.core.loop }
 
