@@ -57,6 +57,13 @@ extension CancellationCampaign.Row where Subject: CampaignSubject {
                     for _ in 0..<3 { _ = try await batches.next() }
                 }
             ),
+            Self(
+                "withExecutor", "withExecutor(_:) [@concurrent @Sendable () async throws(BodyFailure) -> Result]",
+                body: { subject, _ in
+                    let client = subject.client
+                    try await client.withExecutor { try await client.connect() }
+                }
+            ),
             Self("events", body: { subject, _ in for await _ in subject.client.events.prefix(3) {} }),
             Self("states", body: { subject, _ in for await _ in subject.client.states.prefix(3) {} }),
             Self("inspect", body: { subject, _ in for await _ in subject.client.inspect().prefix(3) {} }),
