@@ -39,13 +39,16 @@ struct FailedRequestTests {
         broker.changeFaults { $0.refusesConnections = true }
         await broker.dropConnection(of: "asker")
         for await state in client.states where !state.isConnected { break }
-        let asking = Task { try await ask() }
-        while client.backlog.queuedMessages == 0, !byTopics { await clock.advance(by: .zero) }
-        await clock.advance(by: .seconds(2))
+        let isOver = Mutex(false)
+        let asking = Task {
+            defer { isOver.withLock { $0 = true } }
+            return try await ask()
+        }
+        // Its time begins with the call.
+        while !isOver.withLock({ $0 }) { await clock.advance(by: .milliseconds(500)) }
         let error = await #expect(throws: MQTTError.self) { try await asking.value }
         #expect(error?.code == .timedOut)
-        await clock.advance(by: .zero)
-        #expect(client.backlog.queuedMessages == 0)
+        #expect(await eventually { client.backlog.queuedMessages == 0 })
         answering.cancel()
         await client.disconnect()
         await broker.stop()
