@@ -24,10 +24,12 @@ struct WorkerArticleTests {
         var answers = try await customer.subscribe(to: "done/+", qos: .exactlyOnce).makeAsyncIterator()
 
         // The first worker is there, and goes down with the job in hand.
+        let subscribed = broker.arrivals().filter { $0.client == "worker-1" && $0.packet == .mqtt(.subscribe) }
         let first = Task {
             try await workOffJobs(url, store: scratch.path) { _ in throw Crash() }
         }
-        #expect(await eventually { broker.sessionCount == 2 })
+        for await _ in subscribed.prefix(1) {}
+        #expect(broker.sessionCount == 2)
         try await customer.publish("wash", to: "jobs/car", qos: .atLeastOnce)
         await #expect(throws: Crash.self) { try await first.value }
         // While no worker runs the server keeps the next job, too.
@@ -54,14 +56,12 @@ struct WorkerArticleTests {
     @MainActor @Test func `A model without an attribute for its actor shows and reports readings`() async throws {
         let broker = try await LoopbackBroker.start()
         let model = RoomModel(client: MQTTClient(try broker.mqttURL, clientID: "phone"))
+        let subscribed = broker.arrivals().filter { $0.packet == .mqtt(.subscribe) }
         let tasks = [Task { await model.watchConnection() }, Task { await model.watchRooms() }]
         #expect(await eventually { @MainActor in model.status == "online" })
-        // The button may be pressed before the rooms are subscribed.
-        let isShown = await eventually(every: .milliseconds(100)) { @MainActor in
-            await model.report(21.5, of: "kitchen")
-            return model.rooms == ["kitchen": 21.5]
-        }
-        #expect(isShown)
+        for await _ in subscribed.prefix(1) {}
+        await model.report(21.5, of: "kitchen")
+        #expect(await eventually { @MainActor in model.rooms == ["kitchen": 21.5] })
         #expect(model.problem == nil)
         for task in tasks { task.cancel() }
         await broker.stop()
