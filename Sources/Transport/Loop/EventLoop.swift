@@ -277,7 +277,7 @@ package final class EventLoop: @unchecked Sendable {
             }
 
             let now = self.now
-            if timeout == 0 { noticeHold(until: now) }
+            if timeout == 0 { _ = noticeHold(until: now) }
             inside.roundStart = now
             inside.ranTask = false
             for event in events {
@@ -336,17 +336,19 @@ package final class EventLoop: @unchecked Sendable {
             // Most loops have a deadline, so that the time is read anyway.
             guard next != .max || inside.ranTask else { return .max }
             let present = MonotonicClock.now
-            noticeHold(until: present)
+            // Who reads the report may have handed in work.
+            if noticeHold(until: present) { return 0 }
             return next == .max ? .max : max(0, next &- present)
         }
     }
 
-    /// Reports tasks that held the thread for long, by times that the loop reads for something else.
-    private func noticeHold(until end: Int64) {
+    /// Reports tasks that held the thread for long, by times that the loop reads for something else; false if none did.
+    private func noticeHold(until end: Int64) -> Bool {
         let time = end &- inside.roundStart
-        guard inside.ranTask, time > Self.longestHold, manualTime == nil else { return }
+        guard inside.ranTask, time > Self.longestHold, manualTime == nil else { return false }
         inside.ranTask = false
         for report in holdReports.withLock({ $0 }) { report.value(time) }
+        return true
     }
 
     /// Lets a simulation choose in which order the tasks that are ready run, among themselves and against the rest, which

@@ -1,11 +1,13 @@
 import Foundation
 import MQTT
 import Messaging
+import Synchronization
 import TestSupport
 import Testing
 import Transport
 
-@Suite("Client: executor and counters", .turns)
+/// One at a time: each client whose `withExecutor` is under way is told when the thread is held.
+@Suite("Client: executor and counters", .serialized, .turns)
 struct ExecutorTests {
     @Test func `tasks on the client's executor run on the loop, and wait for answers there`() async throws {
         let bench = try await Bench()
@@ -49,6 +51,29 @@ struct ExecutorTests {
         }
         #expect(holds.count == 1)
         #expect(try #require(holds.first) >= .milliseconds(150))
+        await bench.stop()
+    }
+
+    @Test func `a task on the executor that reads the report of a hold continues at once`() async throws {
+        let bench = try await Bench()
+        // No deadline wakes the loop.
+        let client = bench.client { $0.keepAlive = .zero }
+        try await client.connect()
+        let events = client.events
+        let hasRead = Atomic(false)
+        let reading = Task(executorPreference: client.executor) {
+            for await event in events {
+                guard case .executorHeld = event else { continue }
+                return hasRead.store(true, ordering: .relaxed)
+            }
+        }
+        // As a program does that computes or blocks.
+        await client.withExecutor { _ = usleep(150_000) }
+        try await Task.sleep(for: .seconds(1))
+        let isRead = hasRead.load(ordering: .relaxed)
+        #expect(isRead)
+        await client.disconnect()
+        await reading.value
         await bench.stop()
     }
 
