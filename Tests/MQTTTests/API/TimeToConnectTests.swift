@@ -121,64 +121,61 @@ struct TimeToConnectTests {
     }
 
     @Test func `redirects without a stable connection between them wait after the eighth`() async throws {
-        let port = Mutex(0)
-        let server = ScriptedServer { step in
-            guard case .connectReceived = step.event else { return }
+        let connections = try await Self.connectionsUntilWait {
+            $0.reconnect.stableAfter = .seconds(600)
+            $0.reconnect.spread = .seconds(300)
+        } answer: { step, properties in
             step.accept()
-            var properties = MQTTProperties()
-            properties.serverReference = "127.0.0.1:\(port.withLock { $0 })"
             step.disconnect(.useAnotherServer, properties: properties)
         }
-        let listener = try await server.listen()
-        port.withLock { $0 = Int(listener.port) }
-        let client = server.client {
-            $0.version = .v5_0
-            $0.followsRedirects = true
-            $0.reconnect.stableAfter = .seconds(600)
-            $0.reconnect.initialDelay = .seconds(300)
-            $0.reconnect.maximumDelay = .seconds(300)
-            $0.reconnect.spread = .seconds(300)
-        }
-        var states = client.states.makeAsyncIterator()
-        let connecting = Task { try? await client.connect() }
-        while let state = await states.next() {
-            if case .waiting = state { break }
-        }
-        #expect(server.connectionCount == 9)
-        await client.disconnect()
-        await connecting.value
-        await listener.close()
+        #expect(connections == 9)
     }
 
     @Test func `a redirect that ends a stable connection is the first of those in a row`() async throws {
-        let port = Mutex(0)
-        let server = ScriptedServer { step in
-            guard case .connectReceived = step.event else { return }
-            var properties = MQTTProperties()
-            properties.serverReference = "127.0.0.1:\(port.withLock { $0 })"
+        let connections = try await Self.connectionsUntilWait {
+            $0.reconnect.stableAfter = .zero
+        } answer: { step, properties in
             guard step.connection == 1 else { return step.refuse(.useAnotherServer, properties: properties) }
             step.accept()
             step.disconnect(.useAnotherServer, properties: properties)
         }
+        // Eight are followed at once.
+        #expect(connections == 9)
+    }
+
+    /// The number of connections that a client makes before it waits.
+    ///
+    /// - Parameter answer: answers CONNECT; the properties refer the client to the same server.
+    private static func connectionsUntilWait(
+        _ change: (inout MQTTConfiguration) -> Void,
+        answer: @escaping @Sendable (ScriptedServer.Step, MQTTProperties) -> Void
+    ) async throws -> Int {
+        let port = Mutex(0)
+        let server = ScriptedServer { step in
+            guard case .connectReceived = step.event else { return }
+            var properties = MQTTProperties()
+            properties.serverReference = "127.0.0.1:\(port.withLock { $0 })"
+            answer(step, properties)
+        }
         let listener = try await server.listen()
         port.withLock { $0 = Int(listener.port) }
         let client = server.client {
             $0.version = .v5_0
             $0.followsRedirects = true
-            $0.reconnect.stableAfter = .zero
             $0.reconnect.initialDelay = .seconds(300)
             $0.reconnect.maximumDelay = .seconds(300)
+            change(&$0)
         }
         var states = client.states.makeAsyncIterator()
         let connecting = Task { try? await client.connect() }
         while let state = await states.next() {
             if case .waiting = state { break }
         }
-        // Eight are followed at once.
-        #expect(server.connectionCount == 9)
+        let count = server.connectionCount
         await client.disconnect()
         await connecting.value
         await listener.close()
+        return count
     }
 
     @Test func `of a long list of servers eight are tried, each of them once`() async throws {
