@@ -17,19 +17,12 @@ extension MQTTClient {
     public nonisolated(nonsending) func publish(_ message: MQTTOutgoingMessage) async throws(MQTTError)
         -> MQTTPublishResult
     {
-        guard let hook = core.settings.messageHook else { return try await publishNow(inThisVersion(message)) }
-        return try await hook.send(message) { (changed) async throws(MQTTError) in
-            try await publishNow(inThisVersion(changed, of: message))
+        try await throughHook(message) { (message) async throws(MQTTError) in
+            guard message.qos == .atMostOnce else { return try await sender.publishAcknowledged(message) }
+            try await publishAtMostOnce(
+                message.payload, to: message.topic, retain: message.retain, properties: message.properties)
+            return MQTTPublishResult(.success)
         }
-    }
-
-    private nonisolated(nonsending) func publishNow(
-        _ message: MQTTOutgoingMessage
-    ) async throws(MQTTError) -> MQTTPublishResult {
-        guard message.qos == .atMostOnce else { return try await sender.publishAcknowledged(message) }
-        try await publishAtMostOnce(
-            message.payload, to: message.topic, retain: message.retain, properties: message.properties)
-        return MQTTPublishResult(.success)
     }
 
     /// Publishes any sequence of bytes, such as an array or `Data`; otherwise as ``publish(_:)-(MQTTOutgoingMessage)``.
@@ -109,12 +102,8 @@ extension MQTTClient {
             _ = try await publish(message)
             return Confirmation(core: core, batch: nil)
         }
-        guard let hook = core.settings.messageHook else {
-            return Confirmation(core: core, batch: try await sender.publishForConfirmation(inThisVersion(message)))
-        }
-        return try await hook.send(message) { (changed) async throws(MQTTError) in
-            let changed = inThisVersion(changed, of: message)
-            return Confirmation(core: core, batch: try await sender.publishForConfirmation(changed))
+        return try await throughHook(message) { (message) async throws(MQTTError) in
+            Confirmation(core: core, batch: try await sender.publishForConfirmation(message))
         }
     }
 
@@ -134,11 +123,8 @@ extension MQTTClient {
     public nonisolated(nonsending) func enqueue(
         _ message: MQTTOutgoingMessage
     ) async throws(MQTTError) -> EnqueuedMessage {
-        guard let hook = core.settings.messageHook else {
-            return EnqueuedMessage(core: core, token: try await sender.enqueue(inThisVersion(message)))
-        }
-        return try await hook.send(message) { (changed) async throws(MQTTError) in
-            EnqueuedMessage(core: core, token: try await sender.enqueue(inThisVersion(changed, of: message)))
+        try await throughHook(message) { (message) async throws(MQTTError) in
+            EnqueuedMessage(core: core, token: try await sender.enqueue(message))
         }
     }
 
@@ -163,6 +149,16 @@ extension MQTTClient {
     private nonisolated func tryPublishNow(_ message: MQTTOutgoingMessage) throws(MQTTError) -> Bool {
         try sender.publishAtMostOnce(
             message.payload, to: message.topic, retain: message.retain, properties: message.properties)
+    }
+
+    /// Sends a message as the hook has changed it, if there is one, and as the version of the connection can carry it.
+    private nonisolated(nonsending) func throughHook<Answer>(
+        _ message: MQTTOutgoingMessage, _ send: (MQTTOutgoingMessage) async throws(MQTTError) -> Answer
+    ) async throws(MQTTError) -> Answer {
+        guard let hook = core.settings.messageHook else { return try await send(inThisVersion(message)) }
+        return try await hook.send(message) { (changed) async throws(MQTTError) in
+            try await send(inThisVersion(changed, of: message))
+        }
     }
 
     /// A message that the hook has changed, as the version of the connection can carry it.

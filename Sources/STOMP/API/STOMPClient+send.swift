@@ -10,17 +10,9 @@ extension STOMPClient {
     public nonisolated(nonsending) func send(
         _ message: STOMPOutgoingMessage, in transaction: STOMPTransactionHandle? = nil
     ) async throws(STOMPError) {
-        guard let hook = core.configuration.messageHook else { return try await sendNow(message, in: transaction) }
-        try await hook.send(message) { (changed) async throws(STOMPError) in
-            try await sendNow(changed, in: transaction)
+        try await throughHook(message) { (message) async throws(STOMPError) in
+            try await sendNow(message.body, to: message.destination, options: message.options, in: transaction)
         }
-    }
-
-    private nonisolated(nonsending) func sendNow(
-        _ message: STOMPOutgoingMessage, in transaction: STOMPTransactionHandle?
-    ) async throws(STOMPError) {
-        let message = forThisBroker(message)
-        try await sendNow(message.body, to: message.destination, options: message.options, in: transaction)
     }
 
     /// Sends any sequence of bytes, such as an array or `Data`; otherwise as ``send(_:in:)-(STOMPOutgoingMessage,_)``.
@@ -79,21 +71,13 @@ extension STOMPClient {
     public nonisolated(nonsending) func sendAndConfirm(
         _ message: STOMPOutgoingMessage, in transaction: STOMPTransactionHandle? = nil
     ) async throws(STOMPError) {
-        guard let hook = core.configuration.messageHook else { return try await confirmNow(message, in: transaction) }
-        try await hook.send(message) { (changed) async throws(STOMPError) in
-            try await confirmNow(changed, in: transaction)
+        try await throughHook(message) { (message) async throws(STOMPError) in
+            let headers = try message.options.allHeaders(expiringRelatively: core.expiresRelatively)
+            try await sender.sendConfirmed(
+                STOMPConfirmedSend(
+                    body: message.body, destination: message.destination, headers: headers,
+                    omitsContentLength: message.options.omitsContentLength, transaction: transaction?.transaction))
         }
-    }
-
-    private nonisolated(nonsending) func confirmNow(
-        _ message: STOMPOutgoingMessage, in transaction: STOMPTransactionHandle?
-    ) async throws(STOMPError) {
-        let message = forThisBroker(message)
-        let headers = try message.options.allHeaders(expiringRelatively: core.expiresRelatively)
-        try await sender.sendConfirmed(
-            STOMPConfirmedSend(
-                body: message.body, destination: message.destination, headers: headers,
-                omitsContentLength: message.options.omitsContentLength, transaction: transaction?.transaction))
     }
 
     /// Sends any sequence of bytes, such as an array or `Data`, and returns when the broker has processed it (RECEIPT);
@@ -117,6 +101,16 @@ extension STOMPClient {
         in transaction: STOMPTransactionHandle? = nil
     ) async throws(STOMPError) {
         try await sendAndConfirm(STOMPOutgoingMessage(text, to: destination, options: options), in: transaction)
+    }
+
+    /// Sends a message as the hook has changed it, if there is one, and as the connected broker takes it.
+    private nonisolated(nonsending) func throughHook<Answer>(
+        _ message: STOMPOutgoingMessage, _ send: (STOMPOutgoingMessage) async throws(STOMPError) -> Answer
+    ) async throws(STOMPError) -> Answer {
+        guard let hook = core.configuration.messageHook else { return try await send(forThisBroker(message)) }
+        return try await hook.send(message) { (changed) async throws(STOMPError) in
+            try await send(forThisBroker(changed))
+        }
     }
 
     /// The message with the headers that declare its queue at the connected broker.
@@ -195,17 +189,9 @@ extension STOMPClient {
     public nonisolated(nonsending) func sendForReceipt(
         _ message: STOMPOutgoingMessage, in transaction: STOMPTransactionHandle? = nil
     ) async throws(STOMPError) -> STOMPReceipt {
-        guard let hook = core.configuration.messageHook else { return try await receiptNow(message, in: transaction) }
-        return try await hook.send(message) { (changed) async throws(STOMPError) in
-            try await receiptNow(changed, in: transaction)
+        try await throughHook(message) { (message) async throws(STOMPError) in
+            STOMPReceipt(core: core, batch: try await sender.sendForReceipt(message, in: transaction?.transaction))
         }
-    }
-
-    private nonisolated(nonsending) func receiptNow(
-        _ message: STOMPOutgoingMessage, in transaction: STOMPTransactionHandle?
-    ) async throws(STOMPError) -> STOMPReceipt {
-        STOMPReceipt(
-            core: core, batch: try await sender.sendForReceipt(forThisBroker(message), in: transaction?.transaction))
     }
 }
 
