@@ -299,7 +299,7 @@ public struct TLSIdentity: Sendable, Hashable {
     }
 
     /// A key that stays where it is, in a token, a security module or a TPM, and is named by a URI. OpenSSL only; on Apple's
-    /// systems see ``TLSIdentity/keychain(_:)``.
+    /// systems see `TLSIdentity.keychain(_:)`.
     ///
     /// - `pkcs11:token=meter;object=key;type=private` (RFC 7512) by OpenSSL's provider `pkcs11`, which is loaded if OpenSSL's
     ///   configuration has not done so.
