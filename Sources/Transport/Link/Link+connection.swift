@@ -6,7 +6,7 @@ extension Link where Machine: ~Copyable {
     func adopt(_ stream: any ByteStream, layers: LayerStack?) {
         precondition(layers?.isOpen != false, "The handshakes of the layers come before the link.")
         let now = loop.now
-        connectionEnded(nil, at: now)
+        endConnection(nil, at: now)
         self.layers = layers
         watched = .read
         stream.attach(self, interest: .read)
@@ -37,19 +37,19 @@ extension Link where Machine: ~Copyable {
     /// ends. The peer's last bytes are still read, because a close with unread bytes would reset what we sent.
     func closeInOrder(at now: Int64) {
         if let layers, layers.beginClosing(), layers.hasOutput { return settle(at: now) }
-        connectionFinished(at: now)
+        finishConnection(at: now)
     }
 
     /// Neither side has more to send: ends our direction of the stream, and closes it once the peer has ended too, or after
     /// a second. Callers that wait for the end continue before.
-    func connectionFinished(at now: Int64) {
+    func finishConnection(at now: Int64) {
         guard let stream = state.withLock({ $0.stream }) else { return }
         Lingering.start(stream, loop: loop, at: now)
         detachStream(nil, at: now)
     }
 
     /// Ends the connection at once, if there is one.
-    func connectionEnded(_ error: TransportError?, at now: Int64) {
+    func endConnection(_ error: TransportError?, at now: Int64) {
         let (stream, isAbandoned) = state.withLock { ($0.stream, machine.value.abandonsOutput) }
         guard let stream else { return }
         if isAbandoned { stream.abort() } else { stream.close() }
@@ -64,7 +64,7 @@ extension Link where Machine: ~Copyable {
         for _ in 0..<32 {
             guard receive(at: now, evenIfPaused: true) else { break }
         }
-        connectionEnded(explained(error), at: now)
+        endConnection(explained(error), at: now)
     }
 
     /// Reports to the machine that the stream is gone. The stream reports nothing any more.

@@ -98,9 +98,9 @@ extension Link where Machine: ~Copyable {
         if !tail.isEmpty { feedTail(at: now) }
         settle(at: now)
         if let failure {
-            connectionEnded(failure, at: now)
+            endConnection(failure, at: now)
         } else if layers.isFinished {
-            connectionFinished(at: now)
+            finishConnection(at: now)
         }
     }
 
@@ -119,12 +119,12 @@ extension Link where Machine: ~Copyable {
         case .endOfStream:
             do throws(TransportError) {
                 try layers?.endReceived()
-                connectionEnded(nil, at: now)
+                endConnection(nil, at: now)
             } catch {
-                connectionEnded(error, at: now)
+                endConnection(error, at: now)
             }
         case .failed(let code):
-            connectionEnded(explained(stream.failure(code)), at: now)
+            endConnection(explained(stream.failure(code)), at: now)
         }
     }
 

@@ -179,7 +179,7 @@ private enum SendStep {
 ///
 /// All of it under the lock, but for the report.
 extension Link where Machine: ~Copyable {
-    /// Drops what the sender has taken and not written, and returns whether there was any. The caller holds `sending`,
+    /// Drops what was taken to be written and is not written, and returns whether there was any. The caller holds `sending`,
     /// or no task does.
     @discardableResult
     func discardChunk() -> Bool {

@@ -16,7 +16,7 @@ public import Wire
 /// loop keeps a link alive while it has a connection or a deadline: owners end the connection when they go.
 @usableFromInline
 package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchecked Sendable {
-    // Sendable because shared fields are in `state` or under its lock, fields of the sender belong to the thread
+    // Sendable because shared fields are in `state` or under its lock, fields for writing belong to the thread
     // that set `state.sending`, and the rest is touched on the loop's thread only.
     @usableFromInline package let state: Lock<LinkState>
     /// The machine, under the lock of `state`, which is why unchecked access is safe. It is not inside the lock,
@@ -31,7 +31,7 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
     // Safe without checks for overlapping accesses, which cost more than a small write: each field below has one owner
     // at a time, and no access lasts while something else is called that may use the same field.
 
-    // Owned by the sender (`state.sending`).
+    // Owned by the thread that has set `state.sending`.
     @safe @exclusivity(unchecked) var wire: [UInt8] = []
     @safe @exclusivity(unchecked) var wireOffset = 0
     @safe @exclusivity(unchecked) var wireStream: (any ByteStream)?
@@ -116,7 +116,7 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
     }
 
     /// Does the same before it returns. Call it on the loop's thread, but not while effects are performed.
-    package func dropConnectionNow() { connectionEnded(nil, at: loop.now) }
+    package func dropConnectionNow() { endConnection(nil, at: loop.now) }
 
     /// Ends the connection if the machine wants that, after what is left to send. What the stream has no room for leaves
     /// later. Call it on the loop's thread, but not while effects are performed.
@@ -133,7 +133,7 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
             settle(at: now)
         case LinkPost.continueSending: send(rounds: 16)
         case LinkPost.broken: endBrokenConnection(at: now)
-        case LinkPost.drop: connectionEnded(nil, at: now)
+        case LinkPost.drop: endConnection(nil, at: now)
         case LinkPost.reportDiscarded: reportDiscarded()
         default: break
         }
@@ -151,7 +151,7 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
     override package func deadlineReached(at now: Int64) {
         if closing.isDue(at: now, bytesSent: traffic.bytesSent) {
             // The peer takes nothing of our last bytes.
-            connectionEnded(nil, at: now)
+            endConnection(nil, at: now)
         } else {
             let scratch = self.scratch
             let stream = state.withLock { $0.stream }
@@ -208,7 +208,7 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
         case .nothing: break
         case .send: send(rounds: 16)
         case .close: closeInOrder(at: now)
-        case .abandon: connectionEnded(nil, at: now)
+        case .abandon: endConnection(nil, at: now)
         }
     }
 
