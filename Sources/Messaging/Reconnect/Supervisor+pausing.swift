@@ -36,7 +36,7 @@ extension Supervisor {
             ending = .disconnected
             abandonConnection()
             stop(because: failure)
-        case .idle, .settling, .connected, .stopping: break
+        case .idle, .handshaking, .connected, .stopping: break
         }
     }
 

@@ -1,7 +1,7 @@
 package import Transport
 import Wire
 
-/// Keeps a client connected: opens a stream, waits for the protocol to settle, and opens another after a loss.
+/// Keeps a client connected: opens a stream, waits for the handshake of the protocol, and opens another after a loss.
 ///
 /// With several servers, or several addresses of one, the next is tried shortly after one has failed; the client waits
 /// after all have failed, and after a connection is lost. Between attempts there is no task, only an alarm on the loop;
@@ -10,7 +10,7 @@ import Wire
 package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     // Sendable because all mutable fields are touched on the loop's thread only.
     enum Phase {
-        case idle, opening, settling, connected, waiting, offline, stopping, suspended
+        case idle, opening, handshaking, connected, waiting, offline, stopping, suspended
     }
 
     /// What follows when the connection that is being closed is closed.
@@ -155,7 +155,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
 
     /// The protocol's own handshake succeeded.
     package func established(at now: Int64) {
-        guard phase == .settling else { return }
+        guard phase == .handshaking else { return }
         phase = .connected
         lastFailure = nil
         triesWithoutNetwork = false
@@ -179,7 +179,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         switch phase {
         case .idle, .waiting, .offline, .suspended: return
         case .stopping: return finish(nil)
-        case .opening, .settling, .connected: break
+        case .opening, .handshaking, .connected: break
         }
         guard let client else { return finish(nil) }
         lastFailure = Shared(failure)
@@ -268,7 +268,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         generation &+= 1
         task?.cancel()
         task = nil
-        if phase == .settling { abandonConnection() }
+        if phase == .handshaking { abandonConnection() }
         finish(failure)
     }
 
@@ -300,7 +300,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         case .stopping:
             callers.addConnect(call)
             if ending == .suspended { ending = .resumed }
-        case .opening, .settling, .waiting, .offline, .idle, .suspended:
+        case .opening, .handshaking, .waiting, .offline, .idle, .suspended:
             callers.addConnect(call)
             begin()
         }
@@ -354,7 +354,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         case .suspended:
             triesWithoutNetwork = false
             open()
-        case .opening, .settling, .waiting, .offline, .connected, .stopping:
+        case .opening, .handshaking, .waiting, .offline, .connected, .stopping:
             break
         }
     }
@@ -398,7 +398,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         }
         switch result {
         case .success(let opened):
-            phase = .settling
+            phase = .handshaking
             attemptDeadline = min(attemptDeadline, opener.patienceEnd)
             client.attach(opened)
         case .failure(let failure):
@@ -452,7 +452,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
             return callers.cancelRestarts()
         }
         let wasConnected = phase == .connected
-        let wasSettling = phase == .settling
+        let wasHandshaking = phase == .handshaking
         phase = .stopping
         ending = next
         generation &+= 1
@@ -463,7 +463,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
             setAlarm(loop.now.advanced(byNanoseconds: Self.stopTimeout))
             goodbye()
         } else {
-            if wasSettling { abandonConnection() }
+            if wasHandshaking { abandonConnection() }
             finish(nil)
         }
     }
