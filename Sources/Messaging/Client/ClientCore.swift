@@ -204,9 +204,7 @@ extension ClientCore {
 
     /// Makes the queue of a receiver; on any thread.
     package func makeQueue(_ policy: BufferPolicy) -> DeliveryQueue<Route.Batch, Failure> {
-        // A queue that has room again and the count of all unread bytes call the same closure.
-        let unread = unread
-        return DeliveryQueue(policy: policy, unread: unread, drained: unread.drained)
+        DeliveryQueue(policy: policy, unread: unread)
     }
 
     /// Gives a route that the loop does not know yet its first queue; on any thread.

@@ -63,7 +63,8 @@ package enum DeliveryOutcome: Sendable {
 /// Batches on their way from a connection to one receiver: bounded by messages and bytes, one receiver at a time.
 ///
 /// The connection's side never waits. When a bound is reached, `isFull` makes it withhold acknowledgements, and the policy
-/// decides about messages without a guarantee; `drained` is called when the receiver has caught up to half of the bounds.
+/// decides about messages without a guarantee; ``UnreadBytes/drained`` is called when the receiver has caught up to half of
+/// the bounds.
 @usableFromInline
 package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchecked Sendable {
     // Sendable because every variable is either atomic or used with the lock held only.
@@ -89,28 +90,23 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
     @safe @exclusivity(unchecked) private var counted = 0
     private let fullness = Atomic(false)
     private let lost = Atomic(0)
-    private let unread: UnreadBytes?
-    private let drained: @Sendable () -> Void
+    private let unread: UnreadBytes
 
-    /// - Parameters:
-    ///   - unread: counts what waits here too.
-    ///   - drained: called without any lock held, on the receiver's thread each time that a full queue has been emptied
-    ///     to half, and when a full queue ends.
-    package init(policy: BufferPolicy, unread: UnreadBytes? = nil, drained: @escaping @Sendable () -> Void) {
+    /// - Parameter unread: counts what waits here too.
+    package init(policy: BufferPolicy, unread: UnreadBytes) {
         self.policy = policy
         self.unread = unread
-        self.drained = drained
     }
 
     deinit {
-        unread?.change(by: -lock.withLock { _ in counted })
+        unread.change(by: -lock.withLock { _ in counted })
     }
 
     /// Whether a bound is reached; cheap enough to ask for every message.
     @usableFromInline package var isFull: Bool { fullness.load(ordering: .relaxed) }
 
     /// Whether what waits in all subscriptions of the connection has reached its bound: reading has to pause.
-    package var connectionIsFull: Bool { unread?.isFull ?? false }
+    package var connectionIsFull: Bool { unread.isFull }
 
     /// How many messages were dropped so far.
     package var droppedCount: Int { lost.load(ordering: .relaxed) }
@@ -150,7 +146,7 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
             fullness.store(true, ordering: .relaxed)
             return .full
         }
-        unread?.change(by: uncounted)
+        unread.change(by: uncounted)
         if let receiver { receivers.append(receiver) }
         return outcome
     }
@@ -276,8 +272,8 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
     }
 
     private func report(_ change: Change) {
-        unread?.change(by: change.uncounted)
-        if change.wasDrained { drained() }
+        unread.change(by: change.uncounted)
+        if change.wasDrained { unread.drained() }
     }
 
     // MARK: With the lock held

@@ -3,14 +3,14 @@ import Synchronization
 /// Bytes of messages that wait in all subscriptions of one connection, against their bound.
 ///
 /// The loop adds, and pauses reading when the bound is reached. The receiver that reduces the count to half of it calls
-/// `drained`, so that the loop reads again.
+/// `drained`, so that the loop reads again; so does one that empties its own full queue to half, or ends it.
 package final class UnreadBytes: Sendable {
     package let maximum: Int
     private let count = Atomic(0)
     private let reached = Atomic(false)
     let drained: @Sendable () -> Void
 
-    /// - Parameter drained: called without any lock held, on the thread that took the bytes out.
+    /// - Parameter drained: called without any lock held, on the thread of that receiver.
     package init(maximum: Int, drained: @escaping @Sendable () -> Void) {
         self.maximum = max(1, maximum)
         self.drained = drained
