@@ -74,7 +74,7 @@ extension MQTTError {
     }
 
     /// CONNACK with a failure.
-    init(refusal reason: MQTTReasonCode, properties: MQTTProperties) {
+    init(connack reason: MQTTReasonCode, properties: MQTTProperties) {
         let answer = properties.text(after: reason)
         let (code, advice): (Code, String) =
             switch reason {

@@ -34,17 +34,17 @@ struct MQTTSender {
         }
     }
 
-    /// A QoS 0 message was refused. If the queue is full, where it waits for subscriptions or for a connection, this
+    /// The engine has not taken a QoS 0 message. If the queue is full, where it waits for subscriptions or for a connection, this
     /// returns false for a message that has to wait for room, or drops the oldest one for it.
     private func queueAtMostOnce(
-        _ message: MQTTOutgoingMessage, after refusal: MQTTUsageError
+        _ message: MQTTOutgoingMessage, after error: MQTTUsageError
     ) throws(MQTTError) -> Bool {
-        guard refusal.code == .queueFull else { throw core.explain(refusal) }
+        guard error.code == .queueFull else { throw core.explain(error) }
         // While connected a full queue is treated like a full outbox, whatever the policy.
         if core.settings.options.queueOverflow == .wait || link.perform({ $0.engine.phase == .connected }) {
             return false
         }
-        guard core.settings.options.queueOverflow != .reject else { throw MQTTError(refusal) }
+        guard core.settings.options.queueOverflow != .reject else { throw MQTTError(error) }
         let failure = link.perform { machine in
             machine.publishers.hand(
                 message, token: MQTTWaitingPublishers.unawaitedBit, &machine.engine, at: machine.timeForQoS0)
@@ -115,14 +115,14 @@ struct MQTTSender {
             if core.persistence != nil, isAcknowledged { try await core.prepareStore() }
             repeat {
                 if isAcknowledged, Task.isCancelled { throw .cancelledWait }
-                var refusals: [MQTTMachine.Refusal] = []
+                var unsent: [MQTTMachine.Unsent] = []
                 let (step, hasDropped) = link.perform { machine in
-                    let step = machine.feed(batch, core.settings.options, &refusals)
+                    let step = machine.feed(batch, core.settings.options, &unsent)
                     machine.flushRecords()
                     return (step, machine.publishers.hasDropped)
                 }
                 if hasDropped { reportDropped() }
-                for (place, error) in refusals {
+                for (place, error) in unsent {
                     failures[place] = .failure(error.map(core.explain) ?? .unsentAtMostOnce)
                 }
                 switch step {

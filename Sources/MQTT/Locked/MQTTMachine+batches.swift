@@ -21,23 +21,23 @@ extension MQTTMachine {
 
     /// A message that is not sent, and the engine's reason; nil for QoS 0 without the connection of the batch. The errors for
     /// callers are made without the lock.
-    typealias Refusal = (place: Int, error: MQTTUsageError?)
+    typealias Unsent = (place: Int, error: MQTTUsageError?)
 
     /// The most messages that are refused under one lock. Other callers and the loop wait meanwhile.
-    static let maximumRefusals = 100
+    static let maximumUnsent = 100
 
     /// Publishes as many messages of a batch as there is room for.
     mutating func feed(
-        _ batch: MQTTSendBatch, _ options: MQTTConfiguration, _ refusals: inout [Refusal]
+        _ batch: MQTTSendBatch, _ options: MQTTConfiguration, _ unsent: inout [Unsent]
     ) -> Step {
         if case .failure(let error) = batch.failure { return .failed(error) }
-        if let refusal = publishers.refusal { return .failed(refusal.value) }
+        if let reason = publishers.notSupervised { return .failed(reason.value) }
         if batch.id == 0 { publishers.batches.add(batch) }
         let isConnected = engine.phase == .connected
         let connection = batch.connection ?? (isConnected ? engine.connection : 0)
         batch.connection = connection
         let mayPublishQoS0 = options.queuesQoS0WhileOffline || isConnected && engine.connection == connection
-        let closed = MQTTJournal.refusal(nil, journal, engine)
+        let closed = MQTTJournal.closed(journal, engine)
         let now = publishers.loop.now
         // Read in place: taking each message out would retain and release its parts.
         let messages = batch.messages
@@ -47,7 +47,7 @@ extension MQTTMachine {
         while next < all.count {
             let place = next
             let isQoS0 = all[place].qos == .atMostOnce
-            var refusal: MQTTUsageError?
+            var failure: MQTTUsageError?
             if !isQoS0 {
                 if let closed { return .failed(closed) }
                 // Bounded by what may be in flight: the rest of the batch waits here, not in the engine's queue.
@@ -73,13 +73,13 @@ extension MQTTMachine {
                             continue
                         }
                     }
-                    refusal = error
+                    failure = error
                 }
             }
             // The others may be sent all the same.
-            refusals.append((place, refusal))
+            unsent.append((place, failure))
             next += 1
-            if refusals.count == Self.maximumRefusals { return .pause }
+            if unsent.count == Self.maximumUnsent { return .pause }
         }
         return .sent
     }

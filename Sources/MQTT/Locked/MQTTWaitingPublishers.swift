@@ -33,7 +33,7 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
     private var dropped: Box<MQTTEndedPublishers>?
     /// Why requests fail at once, while the client does not try to be connected. Nil while it connects, is connected or
     /// is suspended.
-    var refusal: Shared<MQTTError>? = Shared(.notSupervised(after: nil))
+    var notSupervised: Shared<MQTTError>? = Shared(.notSupervised(after: nil))
     let overflow: MQTTConfiguration.QueueOverflow
     /// Whose clock is read.
     let loop: EventLoop
@@ -52,7 +52,7 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
         _ message: MQTTOutgoingMessage, _ waiter: consuming Waiter<Answer>, _ token: borrowing Atomic<UInt64>,
         _ engine: inout MQTTEngine, _ journal: MQTTJournal?
     ) -> Resumption<Answer>? {
-        if let refusal = refusal(of: engine, journal) { return Resumption(waiter, .failure(refusal)) }
+        if let failure = failureToPublish(engine, journal) { return Resumption(waiter, .failure(failure)) }
         let added = waiters.add(waiter)
         let failure = hand(message, token: added, &engine, at: loop.now)
         if let failure, let waiter = waiters.take(added) { return Resumption(waiter, .failure(failure)) }
@@ -61,10 +61,10 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
     }
 
     /// Why no message can be published that its publisher waits for.
-    private func refusal(of engine: borrowing MQTTEngine, _ journal: MQTTJournal?) -> MQTTError? {
+    private func failureToPublish(_ engine: borrowing MQTTEngine, _ journal: MQTTJournal?) -> MQTTError? {
         if Task.isCancelled { return .cancelledWait }
         if let failure = journal?.failure { return failure }
-        return engine.phase == .connected ? nil : MQTTJournal.refusal(refusal, journal, engine)
+        return engine.phase == .connected ? nil : notSupervised?.value ?? MQTTJournal.closed(journal, engine)
     }
 
     /// The publisher's task was cancelled.
@@ -76,7 +76,7 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
     mutating func begin(
         _ batch: MQTTSendBatch, _ engine: inout MQTTEngine, _ journal: MQTTJournal?
     ) -> MQTTError? {
-        if let refusal = refusal(of: engine, journal) { return refusal }
+        if let failure = failureToPublish(engine, journal) { return failure }
         batches.add(batch)
         let failure = hand(batch.messages[0], token: batch.token(of: 0), &engine, at: loop.now)
         if let failure {
@@ -122,7 +122,7 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
         _ token: UInt64, _ engine: inout MQTTEngine, _ journal: MQTTJournal?
     ) -> MQTTEndedPublishers? {
         var effects = MQTTEffects()
-        guard MQTTJournal.refusal(nil, journal, engine) == nil, engine.withdraw(token, into: &effects) else {
+        guard MQTTJournal.closed(journal, engine) == nil, engine.withdraw(token, into: &effects) else {
             return nil
         }
         var ended = MQTTEndedPublishers()
@@ -174,7 +174,7 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
         let failure: MQTTError? =
             Task.isCancelled
             ? .cancelledWait
-            : journal?.failure ?? MQTTJournal.refusal(nil, journal, engine)
+            : journal?.failure ?? MQTTJournal.closed(journal, engine)
                 ?? hand(message, token: messageToken, &engine, at: loop.now)
         guard failure == nil, journal != nil else {
             return Resumption(waiter, failure.map { .failure($0) } ?? .success(()))
@@ -221,7 +221,7 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
     mutating func waitForRoom(
         _ waiter: consuming Waiter<Void>, _ token: borrowing Atomic<UInt64>, _ engine: borrowing MQTTEngine
     ) -> Waiter<Void>? {
-        // Room may have come between the refusal and now.
+        // Room may have come since the queue was full.
         guard !Task.isCancelled, engine.owesRoomNotice else { return waiter }
         token.store(roomWaiters.add(waiter), ordering: .relaxed)
         return nil

@@ -82,14 +82,14 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
         link.perform { $0.acknowledge(delivery, at: now) }
     }
 
-    func explain(_ refusal: MQTTUsageError) -> MQTTError {
-        guard refusal.code == .notConnected, let reason = link.perform({ $0.publishers.refusal }) else {
-            return MQTTError(refusal)
+    func explain(_ error: MQTTUsageError) -> MQTTError {
+        guard error.code == .notConnected, let reason = link.perform({ $0.publishers.notSupervised }) else {
+            return MQTTError(error)
         }
         return reason.value
     }
 
-    var notSupervised: MQTTError { link.perform { $0.publishers.refusal?.value } ?? .notSupervised(after: nil) }
+    var notSupervised: MQTTError { link.perform { $0.publishers.notSupervised?.value } ?? .notSupervised(after: nil) }
 
     // MARK: What the supervisor asks
 
@@ -104,14 +104,14 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
 
     /// While the client does not try to be connected, requests fail at once, and only `enqueue` adds to the queue.
     func stateWillChange(to state: MQTTConnectionState) {
-        let refusal: Shared<MQTTError>? =
+        let notSupervised: Shared<MQTTError>? =
             if case .disconnected(let failure) = state { Shared(.notSupervised(after: failure)) } else { nil }
         let queuesQoS0 = settings.options.queuesQoS0WhileOffline
         link.perform { machine in
-            machine.publishers.refusal = refusal
-            if refusal != nil { machine.unmatched.clientStopped() }
-            if queuesQoS0, machine.engine.options.value.queuesQoS0WhileDisconnected != (refusal == nil) {
-                machine.engine.configuration.queuesQoS0WhileDisconnected = refusal == nil
+            machine.publishers.notSupervised = notSupervised
+            if notSupervised != nil { machine.unmatched.clientStopped() }
+            if queuesQoS0, machine.engine.options.value.queuesQoS0WhileDisconnected != (notSupervised == nil) {
+                machine.engine.configuration.queuesQoS0WhileDisconnected = notSupervised == nil
             }
         }
     }
@@ -157,7 +157,7 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
         case .connectionRefused(let connack):
             negotiation.noteRedirection(connack.reasonCode, connack.properties)
             negotiation.refused()
-            connectionFailed(MQTTError(refusal: connack.reasonCode, properties: connack.properties))
+            connectionFailed(MQTTError(connack: connack.reasonCode, properties: connack.properties))
         case .packetRefused(let packet):
             negotiation.blockedSession.refused(packet)
         case .invalidMessageDropped(let topic, let violation):

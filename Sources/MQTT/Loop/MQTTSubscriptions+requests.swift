@@ -397,15 +397,15 @@ final class MQTTUnsubscribeWait {
             result.reasonCodes += answer?.reasonCodes ?? []
             result.properties = result.properties.followed(by: answer?.properties ?? [])
         }
-        guard let refusal = result.reasonCodes.first, result.reasonCodes.allSatisfy(\.isError) else {
+        guard let reason = result.reasonCodes.first, result.reasonCodes.allSatisfy(\.isError) else {
             call.end(.success(result))
             return
         }
         fail(
             MQTTError(
                 .refused,
-                "The server refused to unsubscribe: \(result.properties.text(after: refusal)). Its messages may still arrive and come to unmatchedMessages().",
-                reasonCode: refusal, properties: result.properties))
+                "The server refused to unsubscribe: \(result.properties.text(after: reason)). Its messages may still arrive and come to unmatchedMessages().",
+                reasonCode: reason, properties: result.properties))
     }
 
     /// There will be no further answers.

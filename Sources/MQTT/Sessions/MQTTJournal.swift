@@ -48,13 +48,9 @@ final class MQTTJournal: Sendable {
     /// Why nothing can be stored any more.
     var failure: MQTTError? { state.withLock { $0.failure } }
 
-    /// Why a message cannot be accepted: for a reason that is known, or because a disconnect at the same time has closed
-    /// the store.
-    static func refusal(
-        _ known: Shared<MQTTError>?, _ journal: MQTTJournal?, _ engine: borrowing MQTTEngine
-    ) -> MQTTError? {
-        if let known { return known.value }
-        return journal == nil && engine.options.value.persists ? .disconnectedByUser : nil
+    /// Why a message cannot be accepted if a disconnect at the same time has closed the store.
+    static func closed(_ journal: MQTTJournal?, _ engine: borrowing MQTTEngine) -> MQTTError? {
+        journal == nil && engine.options.value.persists ? .disconnectedByUser : nil
     }
 
     /// Takes records over; cheap, under the link's lock. Records of messages that are done are stored without a report,

@@ -138,9 +138,9 @@ extension MQTTEngine {
         // DUP is set on what is sent again [MQTT 5.0 3.3.1-1], with its old identifier and the whole topic.
         var head = slot.head
         head.flags = head.flags.asDuplicate
-        if let refusal = tryWriting(head, slot.payload, slot.properties) {
+        if let reason = tryWriting(head, slot.payload, slot.properties) {
             retire(index)
-            complete(index, .unsendable, refusal, -1, &effects)
+            complete(index, .unsendable, reason, -1, &effects)
         } else {
             session.window.recordResent()
             keepAlive.sent(at: now)
@@ -159,18 +159,18 @@ extension MQTTEngine {
             properties.messageExpiryInterval = interval - UInt32(clamping: (now - slot.time) / 1_000_000_000)
         }
         guard !slot.head.flags.isAtMostOnce else {
-            let refusal = tryWriting(slot.head, slot.payload, properties)
+            let reason = tryWriting(slot.head, slot.payload, properties)
             keepAlive.sent(at: now)
-            return giveUp(index, refusal == nil ? .written : .unsendable, refusal ?? .success, &effects)
+            return giveUp(index, reason == nil ? .written : .unsendable, reason ?? .success, &effects)
         }
         var head = slot.head
         if head.packetID == 0 {
             guard let reserved = session.window.reserveID() else { return false }
             head.packetID = reserved
         }
-        if let refusal = tryWriting(head, slot.payload, properties) {
+        if let reason = tryWriting(head, slot.payload, properties) {
             if slot.head.packetID == 0 { session.window.releaseID(head.packetID) }
-            return giveUp(index, .unsendable, refusal, &effects)
+            return giveUp(index, .unsendable, reason, &effects)
         }
         session.window.recordFirstQueuedSent(head.packetID, isNewestFirst: isNewestFirst)
         keepAlive.sent(at: now)

@@ -30,9 +30,9 @@ package protocol ClientCore<Failure, Event, Record>: SupervisedClient where Fail
 
     /// Why the client does not try to be connected, and what to do about it; on any thread.
     var notSupervised: Failure { get }
-    /// The error for a request that the engine refused: if the client does not try to be connected, why not. On any
+    /// The error for callers when the engine throws: if the client does not try to be connected, why not. On any
     /// thread.
-    func explain(_ refusal: UsageError) -> Failure
+    func explain(_ error: UsageError) -> Failure
     /// What to do after a failure, which has been reported to the user already.
     func verdict(on failure: Failure) -> ReconnectVerdict
     /// A stream is open, and the link is about to begin the protocol's handshake.
@@ -132,7 +132,7 @@ extension ClientCore {
         return "\(message) The client was not connected: \(failure.sentence)"
     }
 
-    /// Calls the engine, and explains its refusal; on any thread.
+    /// Calls the engine, and explains its error; on any thread.
     package func asking<Machine: LinkMachine & ~Copyable, Answer>(
         _ body: (inout Machine) throws(UsageError) -> Answer
     ) throws(Failure) -> Answer where CoreLink == Link<Machine> {

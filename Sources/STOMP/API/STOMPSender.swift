@@ -185,17 +185,17 @@ struct STOMPSender {
         }
         do throws(STOMPError) {
             while batch.next < batch.messages.count {
-                var refusals: [STOMPMachine.Refusal] = []
+                var unsent: [STOMPMachine.Unsent] = []
                 let now = core.loop.now
                 let step = core.link.perform { machine in
                     machine.feed(
                         batch, headers: headers, isConfirmed: isConfirmed, in: transaction,
                         outputLimit: core.configuration.maximumOutboxBytes,
-                        maximumRefusals: collectsFailures ? STOMPMachine.maximumRefusals : 1, &refusals, at: now)
+                        maximumUnsent: collectsFailures ? STOMPMachine.maximumUnsent : 1, &unsent, at: now)
                 }
-                for refusal in refusals {
-                    guard collectsFailures else { throw core.explain(refusal.error) }
-                    failures?[refusal.place] = core.explain(refusal.error)
+                for (place, error) in unsent {
+                    guard collectsFailures else { throw core.explain(error) }
+                    failures?[place] = core.explain(error)
                 }
                 switch step {
                 case .sent, .pause: break
@@ -204,7 +204,7 @@ struct STOMPSender {
                     await core.link.room()
                 case .waitForAnswers(let few):
                     if await !batch.wait(downTo: few, under: core.link) { throw .cancelledWait }
-                case .cannotBegin(let refusal): throw core.explain(refusal)
+                case .cannotBegin(let error): throw core.explain(error)
                 case .connectionEnded: throw .endedBeforeSending
                 }
             }

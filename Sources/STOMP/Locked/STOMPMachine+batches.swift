@@ -21,20 +21,20 @@ extension STOMPMachine {
     }
 
     /// A message that is not sent, and the engine's reason. The errors for callers are made without the lock.
-    typealias Refusal = (place: Int, error: STOMPUsageError)
+    typealias Unsent = (place: Int, error: STOMPUsageError)
 
     /// The most messages that are refused under one lock. Other callers and the loop wait meanwhile.
-    static let maximumRefusals = 100
+    static let maximumUnsent = 100
 
     /// Writes as many messages of a batch as there is room for, all of them over one connection.
     ///
     /// - Parameters:
     ///   - headers: those of each message; nil for messages with invalid options, which are left out.
     ///   - isConfirmed: whether each message has a receipt.
-    ///   - maximumRefusals: after so many refused messages it pauses.
+    ///   - maximumUnsent: after so many refused messages it pauses.
     mutating func feed(
         _ batch: STOMPSendBatch, headers: [STOMPHeaders?], isConfirmed: Bool, in transaction: STOMPTransaction?,
-        outputLimit: Int, maximumRefusals: Int, _ refusals: inout [Refusal], at now: Int64
+        outputLimit: Int, maximumUnsent: Int, _ unsent: inout [Unsent], at now: Int64
     ) -> Step {
         if engine.phase == .connected, batch.connection == nil { batch.connection = engine.connection }
         if let connection = batch.connection, engine.phase != .connected || engine.connection != connection {
@@ -64,9 +64,9 @@ extension STOMPMachine {
                 if error.code == .tooManyReceipts, batch.unansweredCount > 0 {
                     return .waitForAnswers(downTo: batch.unansweredCount / 2)
                 }
-                refusals.append((place, error))
+                unsent.append((place, error))
                 batch.next += 1
-                if refusals.count == maximumRefusals { return .pause }
+                if unsent.count == maximumUnsent { return .pause }
             }
         }
         return .sent

@@ -66,14 +66,14 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
         }
     }
 
-    func explain(_ refusal: STOMPUsageError) -> STOMPError {
-        if refusal.code == .disconnecting, isMoving.load(ordering: .relaxed) {
+    func explain(_ error: STOMPUsageError) -> STOMPError {
+        if error.code == .disconnecting, isMoving.load(ordering: .relaxed) {
             return STOMPError(
                 .notConnected,
                 "The client leaves its server for another one. Call connect(), which returns when it is connected again.",
-                underlying: refusal)
+                underlying: error)
         }
-        guard refusal.code == .notConnected, case .disconnected = news.state else { return STOMPError(refusal) }
+        guard error.code == .notConnected, case .disconnected = news.state else { return STOMPError(error) }
         return notSupervised
     }
 

@@ -97,7 +97,7 @@
                 }
             }
             guard options.judgesChain else { return nil }
-            return options.refusal(
+            return options.rejection(
                 of: Self.certificates(of: trust).map { Self.bytes(SecCertificateCopyData($0)) }, name: name.text,
                 peerName: peerName, sha256: SystemCrypto.sha256)
         }

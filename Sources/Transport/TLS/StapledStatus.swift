@@ -62,7 +62,7 @@ struct StapledStatus {
     /// - Parameters:
     ///   - connection: whose chain of certificates has been verified.
     ///   - isRequired: whether a server that staples nothing is refused.
-    func refusal(_ connection: OpaquePointer?, isRequired: Bool, peerName: String) -> TransportError? {
+    func rejection(_ connection: OpaquePointer?, isRequired: Bool, peerName: String) -> TransportError? {
         let getResponse: Int32 = 70
         var start: OpenSSL.Bytes?
         let count = unsafe withUnsafeMutablePointer(to: &start) { start in

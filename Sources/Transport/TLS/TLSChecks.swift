@@ -83,7 +83,7 @@ extension TLSOptions {
     ///   - name: what was verified.
     ///   - peerName: for the error.
     ///   - sha256: the digest of the implementation.
-    func refusal(
+    func rejection(
         of chain: [[UInt8]], name: String, peerName: String, sha256: ([UInt8]) -> [UInt8]
     ) -> TransportError? {
         if !pinnedKeys.isEmpty {

@@ -160,20 +160,20 @@ extension TLSContext {
         let connection = unsafe openSSL.storeContextExtraData(storeContext, openSSL.storeContextIndex())
         guard let session = unsafe session(connection.map { OpaquePointer($0) }) else { return 0 }
         if options?.preSharedKey != nil {
-            session.refusal = TLSFailure.ignoredPreSharedKey(session.peerName)
+            session.rejection = TLSFailure.ignoredPreSharedKey(session.peerName)
         } else if verifiesChain || isServer, unsafe openSSL.verifyCertificate(storeContext) != 1 {
-            session.refusal = TLSFailure.rejected(
+            session.rejection = TLSFailure.rejected(
                 unsafe CertificateRejection(openSSL, storeContext: storeContext), by: session.peerName, self)
             return 0
         } else if let options, options.judgesChain {
             let chain =
                 unsafe verifiesChain
                 ? openSSL.storeContextChain(storeContext) : openSSL.storeContextSent(storeContext)
-            session.refusal = options.refusal(
+            session.rejection = options.rejection(
                 of: unsafe openSSL.der(ofAll: chain), name: session.serverName, peerName: session.peerName,
                 sha256: openSSL.digest(of:))
         }
-        guard session.refusal != nil else { return 1 }
+        guard session.rejection != nil else { return 1 }
         let applicationVerification: Int32 = 50
         unsafe openSSL.storeContextSetError(storeContext, applicationVerification)
         return 0
@@ -183,12 +183,12 @@ extension TLSContext {
     fileprivate func checkStatus(_ connection: OpaquePointer?) -> Int32 {
         guard let session = unsafe session(connection), let options else { return 0 }
         do throws(TransportError) {
-            session.refusal = try unsafe StapledStatus(openSSL).refusal(
+            session.rejection = try unsafe StapledStatus(openSSL).rejection(
                 connection, isRequired: options.revocation == .required, peerName: session.peerName)
         } catch {
-            session.refusal = error
+            session.rejection = error
         }
-        return session.refusal == nil ? 1 : 0
+        return session.rejection == nil ? 1 : 0
     }
 }
 

@@ -167,7 +167,7 @@ package final class TLSLayer: ByteLayer {
     private func failure(_ code: UInt, _ text: String) -> TransportError {
         let wasOpen = phase == .open
         phase = .failed
-        if let refusal = session.refusal { return refusal }
+        if let rejection = session.rejection { return rejection }
         return TLSFailure.failed(
             code, text, peer: peerName, wasOpen: wasOpen, asked: session.certificateWasRequested,
             hasIdentity: session.context.hasIdentity, preSharedKey: session.context.options?.preSharedKey)

@@ -25,7 +25,7 @@ final class TLSSession {
     /// What is verified; empty on the server's side.
     private(set) var serverName = ""
     /// Set by a check of the peer that fails.
-    var refusal: TransportError?
+    var rejection: TransportError?
     /// Set when the server asks for a certificate.
     var certificateWasRequested = false
     /// Whether it asked in vain.

@@ -62,7 +62,7 @@ struct AdviceTests {
     }
 
     @Test func `a refused authentication method does not blame user name and password`() {
-        let error = MQTTError(refusal: .badAuthenticationMethod, properties: [])
+        let error = MQTTError(connack: .badAuthenticationMethod, properties: [])
         #expect(error.code == .badCredentials)
         #expect(error.message.contains("authentication method") && !error.message.contains("password"))
     }
@@ -71,7 +71,7 @@ struct AdviceTests {
         let forged = "bye\n2026-01-01 ERROR \u{1b}[31m" + String(repeating: "x", count: 3_000)
         let properties: MQTTProperties = [MQTTProperty(.reasonString, .string(forged))]
         let errors = [
-            MQTTError(refusal: .notAuthorized, properties: properties),
+            MQTTError(connack: .notAuthorized, properties: properties),
             MQTTError(disconnect: .normalDisconnection, properties: properties),
             MQTTError(disconnect: .serverBusy, properties: properties),
             MQTTError(undelivered: .acknowledged, .quotaExceeded, properties),

@@ -98,14 +98,14 @@ struct ArrayTests {
         let messages = (0..<250).map { STOMPOutgoingMessage("\($0)", to: "") }
         let batch = STOMPSendBatch(messages)
         for refused in [0..<100, 100..<200, 200..<250] {
-            var refusals: [STOMPMachine.Refusal] = []
+            var unsent: [STOMPMachine.Unsent] = []
             _ = client.core.link.perform { machine in
                 machine.feed(
                     batch, headers: messages.map { _ in [:] }, isConfirmed: true, in: nil, outputLimit: 1_000,
-                    maximumRefusals: STOMPMachine.maximumRefusals, &refusals, at: 0)
+                    maximumUnsent: STOMPMachine.maximumUnsent, &unsent, at: 0)
             }
             #expect(batch.next == refused.upperBound)
-            #expect(refusals.map(\.place) == Array(refused))
+            #expect(unsent.map(\.place) == Array(refused))
         }
         #expect(batch.unansweredCount == 0)
         connection.close()
