@@ -2,6 +2,7 @@ import MQTTCore
 import Messaging
 import Synchronization
 import Transport
+import Wire
 
 /// Publishes and enqueues messages of a client, and waits for their acknowledgements.
 ///
@@ -45,11 +46,13 @@ struct MQTTSender {
             return false
         }
         guard core.settings.options.queueOverflow != .reject else { throw MQTTError(error) }
+        var dropped: Box<MQTTEndedPublishers>?
         let failure = link.perform { machine in
-            machine.publishers.hand(
+            defer { dropped = machine.publishers.takeDropped() }
+            return machine.publishers.hand(
                 message, token: MQTTWaitingPublishers.unawaitedBit, &machine.engine, at: machine.timeForQoS0)
         }
-        reportDropped()
+        report(dropped.take())
         if let failure { throw failure }
         return true
     }
@@ -93,13 +96,13 @@ struct MQTTSender {
     ) {
         var waiter: Waiter<MQTTWaitingPublishers.Answer>? = waiter
         var ended: Resumption<MQTTWaitingPublishers.Answer>?
-        let hasDropped = link.perform(urgent: true) { machine in
-            guard let waiter = waiter.take() else { return false }
+        let dropped = link.perform(urgent: true) { machine -> Box<MQTTEndedPublishers>? in
+            guard let waiter = waiter.take() else { return nil }
             ended = machine.publishers.publish(message, waiter, token, &machine.engine, machine.journal)
             machine.flushRecords()
-            return machine.publishers.hasDropped
+            return machine.publishers.takeDropped()
         }
-        if hasDropped { reportDropped() }
+        report(dropped)
         ended.take()?.resume()
     }
 
@@ -116,12 +119,14 @@ struct MQTTSender {
             repeat {
                 if isAcknowledged, Task.isCancelled { throw .cancelledWait }
                 var unsent: [MQTTMachine.Unsent] = []
-                let (step, hasDropped) = link.perform { machine in
+                var dropped: Box<MQTTEndedPublishers>?
+                let step = link.perform { machine in
                     let step = machine.feed(batch, core.settings.options, &unsent)
                     machine.flushRecords()
-                    return (step, machine.publishers.hasDropped)
+                    dropped = machine.publishers.takeDropped()
+                    return step
                 }
-                if hasDropped { reportDropped() }
+                report(dropped.take())
                 for (place, error) in unsent {
                     failures[place] = .failure(error.map(core.explain) ?? .unsentAtMostOnce)
                 }
@@ -158,12 +163,14 @@ struct MQTTSender {
         let batch = MQTTSendBatch([message])
         while true {
             if Task.isCancelled { throw .cancelledWait }
-            let (failure, hasDropped) = link.perform(urgent: true) { machine in
+            var dropped: Box<MQTTEndedPublishers>?
+            let failure = link.perform(urgent: true) { machine in
                 let failure = machine.publishers.begin(batch, &machine.engine, machine.journal)
                 machine.flushRecords()
-                return (failure, machine.publishers.hasDropped)
+                dropped = machine.publishers.takeDropped()
+                return failure
             }
-            if hasDropped { reportDropped() }
+            report(dropped.take())
             guard let failure else { return batch }
             guard waitsForRoom(failure) else { throw failure }
             try await waitForRoom()
@@ -222,14 +229,14 @@ struct MQTTSender {
         return await waiting { waiter in
             var waiter: Waiter<Result<Void, MQTTError>>? = waiter
             var ended: Resumption<Result<Void, MQTTError>>?
-            let hasDropped = link.perform(urgent: true) { machine in
-                guard let waiter = waiter.take() else { return false }
+            let dropped = link.perform(urgent: true) { machine -> Box<MQTTEndedPublishers>? in
+                guard let waiter = waiter.take() else { return nil }
                 ended = machine.publishers.enqueue(
                     message, as: messageToken, waiter, token, &machine.engine, machine.journal)
                 machine.flushRecords()
-                return machine.publishers.hasDropped
+                return machine.publishers.takeDropped()
             }
-            if hasDropped { reportDropped() }
+            report(dropped)
             ended.take()?.resume()
         } onCancel: {
             link.perform { $0.publishers.cancelStoreWait(token) }?.resume(returning: .failure(.cancelledWait))
@@ -237,10 +244,10 @@ struct MQTTSender {
     }
 
     /// Resumes the publishers of messages that were dropped for newer ones, and reports the enqueued ones.
-    func reportDropped() {
-        var dropped = link.perform { $0.publishers.takeDropped() }
-        dropped.resume()
-        for error in dropped.enqueued { core.news.tell(.undelivered(error)) }
+    private func report(_ dropped: consuming Box<MQTTEndedPublishers>?) {
+        guard var dropped else { return }
+        dropped.value.resume()
+        for error in dropped.value.enqueued { core.news.tell(.undelivered(error)) }
     }
 
     // MARK: Room

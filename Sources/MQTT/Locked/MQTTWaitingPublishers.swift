@@ -29,7 +29,7 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
     private var storeWaits: [MQTTStoreWait] = []
     /// Publishers that wait for room in the queue.
     private var roomWaiters = Waiters<Void>()
-    /// Publishers whose messages were dropped for newer ones, until they are resumed.
+    /// Publishers whose messages were dropped for newer ones, until the lock is released.
     private var dropped: Box<MQTTEndedPublishers>?
     /// Why requests fail at once, while the client does not try to be connected. Nil while it connects, is connected or
     /// is suspended.
@@ -135,30 +135,24 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
         return ended
     }
 
+    /// A message was dropped: its publisher is taken out with the others that `takeDropped` returns.
     mutating func drop(_ token: UInt64) {
+        var dropped = takeDropped() ?? Box(MQTTEndedPublishers())
         let error = MQTTError(
             .queueFull,
             "The message was dropped from a full queue, to make room for a newer one. Set queueOverflow to something else, or raise maximumQueuedMessages and maximumQueuedBytes."
         )
-        var ended = takeDropped()
         if token & Self.batchBit != 0 {
-            batches.answer(token, .failure(error), into: &ended.batches)
+            batches.answer(token, .failure(error), into: &dropped.value.batches)
         } else if token & Self.unawaitedBit != 0 {
-            ended.enqueued.append(error)
+            dropped.value.enqueued.append(error)
         } else if let waiter = waiters.take(token) {
-            ended.waiters.append(Resumption(waiter, .failure(error)))
+            dropped.value.waiters.append(Resumption(waiter, .failure(error)))
         }
-        dropped = Box(ended)
+        self.dropped = consume dropped
     }
 
-    /// Whether messages were dropped and have not been reported yet.
-    var hasDropped: Bool { dropped != nil }
-
-    mutating func takeDropped() -> MQTTEndedPublishers {
-        var taken = MQTTEndedPublishers()
-        if var dropped = dropped.take() { swap(&taken, &dropped.value) }
-        return taken
-    }
+    mutating func takeDropped() -> Box<MQTTEndedPublishers>? { dropped.take() }
 
     // MARK: Waiting for the store and for room
 
