@@ -12,19 +12,19 @@ extension MQTTClientCore {
         try settings.check(settings.options.will)
         try asking { machine throws(MQTTUsageError) in try machine.engine.configuration.checkConnect() }
         try await prepareStore(isAttempt: true)
-        return try await open(attempt, redirectedTo: other) { (credentials) async throws(MQTTError) in
-            link.perform { machine in
-                let (userName, password) = (credentials?.userName, credentials?.password.map { Array($0.utf8) })
-                let options = machine.engine.options.value
-                // Options that do not change stay shared with other clients.
-                guard userName != options.userName || password != options.password else { return }
-                var configuration = machine.engine.configuration
-                (configuration.userName, configuration.password) = (userName, password)
-                machine.engine.configuration = configuration
-            }
-            try await prepareConnect(attempt)
-            try await prepareAuthentication(attempt)
+        let (url, credentials) = try await chooseServer(attempt, redirectedTo: other)
+        link.perform { machine in
+            let (userName, password) = (credentials?.userName, credentials?.password.map { Array($0.utf8) })
+            let options = machine.engine.options.value
+            // Options that do not change stay shared with other clients.
+            guard userName != options.userName || password != options.password else { return }
+            var configuration = machine.engine.configuration
+            (configuration.userName, configuration.password) = (userName, password)
+            machine.engine.configuration = configuration
         }
+        try await prepareConnect(attempt)
+        try await prepareAuthentication(attempt)
+        return try await open(url, credentials, isRedirected: other != nil, for: attempt)
     }
 
     /// Lets the application change CONNECT.

@@ -2,7 +2,7 @@ package import Transport
 
 /// How the attempts of all clients begin and what follows their failures: a server with credentials, a stream, a verdict.
 ///
-/// All of it runs on the loop's thread, `open` in the task of an attempt; only what is static runs on any thread.
+/// All of it runs on the loop's thread, what is `async` in the task of an attempt; only what is static runs on any thread.
 extension ClientCore {
     package static var stopped: Failure { .disconnectedByUser }
     package static func notStarted(_ error: TransportError) -> Failure { Failure(connecting: error) }
@@ -20,15 +20,12 @@ extension ClientCore {
             "None of the \(failures.count) servers accepted the connection. " + list.joined(separator: " "))
     }
 
-    /// Chooses the server of an attempt, obtains credentials and opens a stream; in the task of the attempt.
+    /// Chooses the server of an attempt, and obtains credentials for it.
     ///
-    /// - Parameters:
-    ///   - other: where a server has referred the client to.
-    ///   - prepare: sets what the protocol's handshake contains; called before the stream is opened.
-    package func open(
-        _ attempt: ConnectionAttempt, redirectedTo other: Endpoint? = nil,
-        prepare: (Credentials?) async throws(Failure) -> Void
-    ) async throws(Failure) -> OpenedStream {
+    /// - Parameter other: where a server has referred the client to.
+    package func chooseServer(
+        _ attempt: ConnectionAttempt, redirectedTo other: Endpoint? = nil
+    ) async throws(Failure) -> (url: BrokerURL, credentials: Credentials?) {
         let server: BrokerURL
         do throws(TransportError) {
             server = try opener.choose(attempt.server, redirectedTo: other)
@@ -54,10 +51,16 @@ extension ClientCore {
             credentials?.userName = url.credentials?.userName
             credentials?.password = url.credentials?.password
         }
-        try await prepare(credentials)
+        return (url, credentials)
+    }
+
+    /// Opens a stream to the server that was chosen.
+    package func open(
+        _ url: BrokerURL, _ credentials: Credentials?, isRedirected: Bool = false, for attempt: ConnectionAttempt
+    ) async throws(Failure) -> OpenedStream {
         do throws(TransportError) {
             return try await opener.open(
-                url, headers: credentials?.webSocketHeaders ?? [:], isRedirected: other != nil, for: attempt)
+                url, headers: credentials?.webSocketHeaders ?? [:], isRedirected: isRedirected, for: attempt)
         } catch {
             throw Failure(connecting: error)
         }

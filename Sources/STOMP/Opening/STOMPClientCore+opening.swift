@@ -7,9 +7,9 @@ extension STOMPClientCore {
     func openStream(_ attempt: ConnectionAttempt) async throws(STOMPError) -> OpenedStream {
         // Before anything else: an invalid configuration needs no server.
         try setConnectOptions(configuration.credentials)
-        return try await open(attempt) { (credentials) async throws(STOMPError) in
-            try setConnectOptions(credentials)
-        }
+        let (url, credentials) = try await chooseServer(attempt)
+        try setConnectOptions(credentials)
+        return try await open(url, credentials, for: attempt)
     }
 
     /// Sets what the next CONNECT contains. Throws if a frame cannot contain it.
