@@ -29,15 +29,15 @@ enum PageRequests {
 
     private static func answer(to pieces: [[UInt8]]) -> Answer {
         var machine = PageMachine(router, LateReply())
-        let scratch = PageMachine.Scratch()
-        machine.connectionOpened(at: 0, into: scratch)
+        let afterLock = PageMachine.AfterLock()
+        machine.connectionOpened(at: 0, into: afterLock)
         for piece in pieces where !machine.wantsClose {
-            let consumed = machine.receive(piece.span.bytes, at: 1, into: scratch)
+            let consumed = machine.receive(piece.span.bytes, at: 1, into: afterLock)
             require(consumed == piece.count, "\(consumed) of \(piece.count) bytes were consumed")
         }
         let answer = Answer(
-            output: machine.output, isOver: machine.wantsClose, publications: scratch.publications.count)
-        machine.connectionClosed(nil, at: 2, into: scratch)
+            output: machine.output, isOver: machine.wantsClose, publications: afterLock.publications.count)
+        machine.connectionClosed(nil, at: 2, into: afterLock)
         return answer
     }
 }

@@ -85,10 +85,10 @@ struct FrameFeedTests {
         let frames = Frames()
         let router = PageRouter(frames: FrameService(frames.log), content: nil)
         var machine = PageMachine(router, LateReply())
-        let scratch = PageMachine.Scratch()
+        let afterLock = PageMachine.AfterLock()
         let head = Array("GET /\(router.token.text)/events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".utf8)
-        machine.connectionOpened(at: 0, into: scratch)
-        let consumed = machine.receive(head.span.bytes, at: 0, into: scratch)
+        machine.connectionOpened(at: 0, into: afterLock)
+        let consumed = machine.receive(head.span.bytes, at: 0, into: afterLock)
         #expect(consumed == head.count)
         machine.output = []
         var updates = 0
@@ -96,7 +96,7 @@ struct FrameFeedTests {
         for millisecond in 0..<1_000 {
             frames.add()
             let now = Int64(millisecond) * 1_000_000
-            if now >= machine.nextDeadline { machine.handleTimeout(at: now, progress: LinkProgress(), into: scratch) }
+            if now >= machine.nextDeadline { machine.handleTimeout(at: now, progress: LinkProgress(), into: afterLock) }
             updates += text(machine.output).components(separatedBy: "\nid: ").count - 1
             updates += machine.output.starts(with: "id: ".utf8) ? 1 : 0
             machine.output = []
@@ -105,11 +105,11 @@ struct FrameFeedTests {
         #expect(frames.content.count.load(ordering: .relaxed) > 900)
         // Caught up, and then silent but for a sign of life.
         var now: Int64 = 1_000_000_000
-        machine.handleTimeout(at: now, progress: LinkProgress(), into: scratch)
+        machine.handleTimeout(at: now, progress: LinkProgress(), into: afterLock)
         machine.output = []
         while now < 14_000_000_000 {
             now = max(now + 1, machine.nextDeadline)
-            machine.handleTimeout(at: now, progress: LinkProgress(), into: scratch)
+            machine.handleTimeout(at: now, progress: LinkProgress(), into: afterLock)
         }
         let (output, wantsClose) = (machine.output, machine.wantsClose)
         #expect(output == [])
@@ -120,24 +120,24 @@ struct FrameFeedTests {
         let frames = Frames()
         let router = PageRouter(frames: FrameService(frames.log), content: nil)
         var machine = PageMachine(router, LateReply())
-        let scratch = PageMachine.Scratch()
+        let afterLock = PageMachine.AfterLock()
         let head = Array("GET /\(router.token.text)/events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".utf8)
-        machine.connectionOpened(at: 0, into: scratch)
-        _ = machine.receive(head.span.bytes, at: 0, into: scratch)
+        machine.connectionOpened(at: 0, into: afterLock)
+        _ = machine.receive(head.span.bytes, at: 0, into: afterLock)
         machine.output = []
         frames.add(3_000)
-        machine.handleTimeout(at: machine.nextDeadline, progress: LinkProgress(), into: scratch)
+        machine.handleTimeout(at: machine.nextDeadline, progress: LinkProgress(), into: afterLock)
         let size = machine.output.count
         // An update has a bounded number of frames; the others follow.
         let first = text(machine.output)
         #expect(first.components(separatedBy: "\"number\"").count == 501)
-        for _ in 0..<100 { machine.handleTimeout(at: machine.nextDeadline, progress: LinkProgress(), into: scratch) }
+        for _ in 0..<100 { machine.handleTimeout(at: machine.nextDeadline, progress: LinkProgress(), into: afterLock) }
         let sizeAfter = machine.output.count
         #expect(sizeAfter == size)
         var count = 500
         for _ in 0..<5 {
             machine.output = []
-            machine.handleTimeout(at: machine.nextDeadline, progress: LinkProgress(), into: scratch)
+            machine.handleTimeout(at: machine.nextDeadline, progress: LinkProgress(), into: afterLock)
             count += text(machine.output).components(separatedBy: "\"number\"").count - 1
         }
         #expect(count == 3_000)

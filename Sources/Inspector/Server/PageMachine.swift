@@ -5,7 +5,7 @@ import Wire
 /// One connection: a request in, a response or a stream of updates out, the end.
 struct PageMachine: LinkMachine, ~Copyable {
     /// What visitors want published, called after the lock is released.
-    final class Scratch: LinkScratch {
+    final class AfterLock: LinkAfterLock {
         var publications: [Publication] = []
 
         func perform(_ bytes: RawSpan) {
@@ -47,18 +47,18 @@ struct PageMachine: LinkMachine, ~Copyable {
         parser = HTTPRequestParser(limits: limits)
     }
 
-    mutating func connectionOpened(at now: Int64, into scratch: Scratch) {
+    mutating func connectionOpened(at now: Int64, into afterLock: AfterLock) {
         nextDeadline = now.advanced(byNanoseconds: Self.patience)
     }
 
-    mutating func connectionClosed(_ error: TransportError?, at now: Int64, into scratch: Scratch) {
+    mutating func connectionClosed(_ error: TransportError?, at now: Int64, into afterLock: AfterLock) {
         nextDeadline = .max
         output = []
         endStream()
         phase = .over
     }
 
-    mutating func receive(_ bytes: RawSpan, at now: Int64, into scratch: Scratch) -> Int {
+    mutating func receive(_ bytes: RawSpan, at now: Int64, into afterLock: AfterLock) -> Int {
         var consumed = 0
         if phase == .head {
             do throws(HTTPError) {
@@ -71,13 +71,13 @@ struct PageMachine: LinkMachine, ~Copyable {
         if phase == .body {
             let rest = bytes.extracting(consumed..<bytes.byteCount)
             body += rest.extracting(first: bodyLength - body.count).copied
-            if body.count == bodyLength { answer(at: now, into: scratch) }
+            if body.count == bodyLength { answer(at: now, into: afterLock) }
         }
         // What follows a request is not read: the connection ends after its answer.
         return bytes.byteCount
     }
 
-    mutating func handleTimeout(at now: Int64, progress: LinkProgress, into scratch: Scratch) {
+    mutating func handleTimeout(at now: Int64, progress: LinkProgress, into afterLock: AfterLock) {
         guard now >= nextDeadline else { return }
         guard phase == .streaming else {
             nextDeadline = .max
@@ -118,7 +118,7 @@ struct PageMachine: LinkMachine, ~Copyable {
         phase = .body
     }
 
-    private mutating func answer(at now: Int64, into scratch: Scratch) {
+    private mutating func answer(at now: Int64, into afterLock: AfterLock) {
         guard let request else { return }
         switch router.answer(to: request, body: body) {
         case .response(let response):
@@ -126,7 +126,7 @@ struct PageMachine: LinkMachine, ~Copyable {
         case .publication(let publish):
             phase = .waiting
             nextDeadline = .max
-            scratch.publications.append(Publication(publish: publish, reply: reply))
+            afterLock.publications.append(Publication(publish: publish, reply: reply))
         case .stream(let reader):
             phase = .streaming
             self.reader = reader

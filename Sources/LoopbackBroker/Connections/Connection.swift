@@ -101,7 +101,7 @@ protocol ServerWork {
 }
 
 /// What one input of a connection leads to, until the connection's lock is released.
-final class ServerScratch<Work: ServerWork>: LinkScratch {
+final class ServerAfterLock<Work: ServerWork>: LinkAfterLock {
     var work = Work()
     /// For readers of arrivals.
     var arrivals: [LoopbackArrival] = []

@@ -6,7 +6,7 @@ import Wire
 /// What all connections of a broker share: the router under its lock, the connections by number, the counters.
 ///
 /// Everything that happens to connections happens on one loop's thread, one thing at a time. A link's lock is never
-/// held while the router's or another link's is taken: machines leave what they heard in their scratch, it is routed
+/// held while the router's or another link's is taken: machines leave what they received in their `afterLock`, it is routed
 /// under the router's lock, and what comes out is handed to the links after that lock is released too.
 final class Hub: Sendable {
     struct State: Sendable {

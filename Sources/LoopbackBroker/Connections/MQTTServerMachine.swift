@@ -5,7 +5,7 @@ import Wire
 
 /// The server's end of one MQTT connection: an engine, and the queue of what it has no room for yet.
 struct MQTTServerMachine: LinkMachine, ~Copyable {
-    typealias Scratch = ServerScratch<MQTTServerWork>
+    typealias AfterLock = ServerAfterLock<MQTTServerWork>
 
     let id: Router.ConnectionID
     let hub: Hub
@@ -60,38 +60,38 @@ struct MQTTServerMachine: LinkMachine, ~Copyable {
         }
     }
 
-    mutating func connectionOpened(at now: Int64, into scratch: Scratch) {
+    mutating func connectionOpened(at now: Int64, into afterLock: AfterLock) {
         // A server's engine that has no connection has nothing to refuse.
         try? engine.connectionOpened(at: now)
     }
 
-    mutating func connectionClosed(_ error: TransportError?, at now: Int64, into scratch: Scratch) {
-        scratch.begin(ServerSource(hub: hub, id: id, now: now))
-        scratch.isClosed = true
+    mutating func connectionClosed(_ error: TransportError?, at now: Int64, into afterLock: AfterLock) {
+        afterLock.begin(ServerSource(hub: hub, id: id, now: now))
+        afterLock.isClosed = true
     }
 
-    mutating func receive(_ bytes: RawSpan, at now: Int64, into scratch: Scratch) -> Int {
+    mutating func receive(_ bytes: RawSpan, at now: Int64, into afterLock: AfterLock) -> Int {
         guard !wantsClose && !isCut else { return bytes.byteCount }
-        scratch.begin(ServerSource(hub: hub, id: id, now: now))
+        afterLock.begin(ServerSource(hub: hub, id: id, now: now))
         if engine.phase == .connecting { limit(by: bytes, at: now) }
-        if hub.packets.isActive { return receivePacket(bytes, at: now, into: scratch) }
-        return receiveBytes(bytes, at: now, into: scratch)
+        if hub.packets.isActive { return receivePacket(bytes, at: now, into: afterLock) }
+        return receiveBytes(bytes, at: now, into: afterLock)
     }
 
-    private mutating func receiveBytes(_ bytes: RawSpan, at now: Int64, into scratch: Scratch) -> Int {
+    private mutating func receiveBytes(_ bytes: RawSpan, at now: Int64, into afterLock: AfterLock) -> Int {
         let phase = engine.phase
         // What stands behind CONNECT is read when CONNECT is answered.
         let length = phase == .connecting ? firstPacket(of: bytes) : bytes.byteCount
-        let count = engine.receive(bytes.extracting(0..<length), at: now, into: &scratch.work.effects)
+        let count = engine.receive(bytes.extracting(0..<length), at: now, into: &afterLock.work.effects)
         if engine.shouldClose { wantsClose = true }
         if !queue.isEmpty { drain(at: now) }
         return count
     }
 
-    mutating func handleTimeout(at now: Int64, progress: LinkProgress, into scratch: Scratch) {
+    mutating func handleTimeout(at now: Int64, progress: LinkProgress, into afterLock: AfterLock) {
         guard !isFrozen else { return }
-        scratch.begin(ServerSource(hub: hub, id: id, now: now))
-        engine.handleTimeout(at: now, into: &scratch.work.effects)
+        afterLock.begin(ServerSource(hub: hub, id: id, now: now))
+        engine.handleTimeout(at: now, into: &afterLock.work.effects)
         if engine.shouldClose { wantsClose = true }
     }
 
@@ -242,24 +242,24 @@ struct MQTTServerMachine: LinkMachine, ~Copyable {
 
 extension MQTTServerMachine {
     /// Lets the engine receive the first packet, unless a fault hits it.
-    private mutating func receivePacket(_ bytes: RawSpan, at now: Int64, into scratch: Scratch) -> Int {
+    private mutating func receivePacket(_ bytes: RawSpan, at now: Int64, into afterLock: AfterLock) -> Int {
         let limit = Int(engine.options.value.maximumPacketSize)
         // The engine refuses what cannot be decoded.
         guard
             let header = try? MQTTFrameHeader.parse(bytes, maximumPacketSize: limit, version: engine.version)
-        else { return receiveBytes(bytes, at: now, into: scratch) }
+        else { return receiveBytes(bytes, at: now, into: afterLock) }
         guard header.packetCount <= bytes.byteCount else { return 0 }
         let packet = bytes.extracting(..<header.packetCount)
         let decoded = try? MQTTPacket.decode(
             header, body: packet.extracting(droppingFirst: header.headerCount), version: engine.version, from: .client)
-        guard let decoded else { return receiveBytes(packet, at: now, into: scratch) }
+        guard let decoded else { return receiveBytes(packet, at: now, into: afterLock) }
         var client = clientID
         if case .connect(let connect) = decoded { client = connect.clientID }
         let fault = hub.packets.fault(.received, .mqtt(header.type), of: client)
         if fault == .drop || fault == .cut {
             var arrival = self.arrival(of: decoded, from: client, topic: aliasedTopic(of: decoded))
             arrival.wasDropped = true
-            scratch.arrivals.append(arrival)
+            afterLock.arrivals.append(arrival)
         }
         switch fault {
         case .drop: return packet.byteCount
@@ -269,17 +269,17 @@ extension MQTTServerMachine {
             return bytes.byteCount
         case .duplicate, nil: break
         }
-        let before = scratch.work.effects.messages.count
-        let count = receiveBytes(packet, at: now, into: scratch)
+        let before = afterLock.work.effects.messages.count
+        let count = receiveBytes(packet, at: now, into: afterLock)
         // The engine has resolved the topic alias, but does not report a repetition.
-        let message = scratch.work.effects.messages.dropFirst(before).last
-        let topic = message.map { scratch.work.effects.topic(of: $0, in: packet) } ?? aliasedTopic(of: decoded)
+        let message = afterLock.work.effects.messages.dropFirst(before).last
+        let topic = message.map { afterLock.work.effects.topic(of: $0, in: packet) } ?? aliasedTopic(of: decoded)
         var arrivals = [arrival(of: decoded, from: client, topic: topic)]
         if fault == .duplicate, !wantsClose {
             arrivals += arrivals
-            _ = receiveBytes(packet, at: now, into: scratch)
+            _ = receiveBytes(packet, at: now, into: afterLock)
         }
-        scratch.arrivals += arrivals
+        afterLock.arrivals += arrivals
         return count
     }
 

@@ -3,7 +3,7 @@ import Transport
 
 /// The server's end of one STOMP connection.
 struct STOMPServerMachine: LinkMachine, ~Copyable {
-    typealias Scratch = ServerScratch<STOMPServerWork>
+    typealias AfterLock = ServerAfterLock<STOMPServerWork>
 
     let id: Router.ConnectionID
     let hub: Hub
@@ -49,36 +49,37 @@ struct STOMPServerMachine: LinkMachine, ~Copyable {
         }
     }
 
-    mutating func connectionOpened(at now: Int64, into scratch: Scratch) {
+    mutating func connectionOpened(at now: Int64, into afterLock: AfterLock) {
         // A server writes nothing that its configuration could make impossible.
         try? engine.connectionOpened(at: now)
     }
 
-    mutating func connectionClosed(_ error: TransportError?, at now: Int64, into scratch: Scratch) {
-        begin(scratch, at: now)
+    mutating func connectionClosed(_ error: TransportError?, at now: Int64, into afterLock: AfterLock) {
+        begin(afterLock, at: now)
         engine.connectionClosed(at: now, into: &ignored)
         ignored.removeAll()
-        scratch.isClosed = true
+        afterLock.isClosed = true
     }
 
-    mutating func receive(_ bytes: RawSpan, at now: Int64, into scratch: Scratch) -> Int {
+    mutating func receive(_ bytes: RawSpan, at now: Int64, into afterLock: AfterLock) -> Int {
         guard !wantsClose && !isCut else { return bytes.byteCount }
         let count =
             hub.packets.isActive
-            ? receiveFrame(bytes, at: now, into: scratch) : engine.receive(bytes, at: now, into: &scratch.work.effects)
-        begin(scratch, at: now)
+            ? receiveFrame(bytes, at: now, into: afterLock)
+            : engine.receive(bytes, at: now, into: &afterLock.work.effects)
+        begin(afterLock, at: now)
         return count
     }
 
-    mutating func handleTimeout(at now: Int64, progress: LinkProgress, into scratch: Scratch) {
+    mutating func handleTimeout(at now: Int64, progress: LinkProgress, into afterLock: AfterLock) {
         guard !isFrozen else { return }
-        begin(scratch, at: now)
-        engine.handleTimeout(at: now, into: &scratch.work.effects)
+        begin(afterLock, at: now)
+        engine.handleTimeout(at: now, into: &afterLock.work.effects)
     }
 
-    private func begin(_ scratch: Scratch, at now: Int64) {
-        scratch.begin(ServerSource(hub: hub, id: id, now: now))
-        scratch.work.version = engine.version
+    private func begin(_ afterLock: AfterLock, at now: Int64) {
+        afterLock.begin(ServerSource(hub: hub, id: id, now: now))
+        afterLock.work.version = engine.version
     }
 
     // MARK: What the broker wants
@@ -118,7 +119,7 @@ struct STOMPServerMachine: LinkMachine, ~Copyable {
 
 extension STOMPServerMachine {
     /// Lets the engine receive the first frame and the heart-beats before it, unless a fault hits the frame.
-    private mutating func receiveFrame(_ bytes: RawSpan, at now: Int64, into scratch: Scratch) -> Int {
+    private mutating func receiveFrame(_ bytes: RawSpan, at now: Int64, into afterLock: AfterLock) -> Int {
         var limits = STOMPLimits()
         limits.maximumBodyBytes = hub.options.limits.maximumPacketSize
         var decoder = STOMPDecoder(version: engine.version, limits: limits)
@@ -126,13 +127,13 @@ extension STOMPServerMachine {
         let next = Result { () throws(STOMPProtocolError) in try decoder.next() }
         // The engine refuses what cannot be decoded.
         guard case .success(let found) = next else {
-            return engine.receive(bytes, at: now, into: &scratch.work.effects)
+            return engine.receive(bytes, at: now, into: &afterLock.work.effects)
         }
         let length = bytes.byteCount - decoder.bufferedBytes
         let first = bytes.extracting(..<length)
         guard let frame = found else {
             // Heart-beats, perhaps with a part of a frame behind them.
-            return length == 0 ? 0 : engine.receive(first, at: now, into: &scratch.work.effects)
+            return length == 0 ? 0 : engine.receive(first, at: now, into: &afterLock.work.effects)
         }
         let isHandshake = frame.command == .connect || frame.command == .stomp
         let client = isHandshake ? frame.headers["client-id"] ?? "" : clientName
@@ -140,7 +141,7 @@ extension STOMPServerMachine {
         var arrival = LoopbackArrival(
             client: client, packet: .stomp(frame.command), topic: frame.headers["destination"], payload: frame.body)
         arrival.wasDropped = fault == .drop || fault == .cut
-        scratch.arrivals.append(arrival)
+        afterLock.arrivals.append(arrival)
         switch fault {
         case .drop: return length
         case .cut:
@@ -149,10 +150,10 @@ extension STOMPServerMachine {
             return bytes.byteCount
         case .duplicate, nil: break
         }
-        let count = engine.receive(first, at: now, into: &scratch.work.effects)
+        let count = engine.receive(first, at: now, into: &afterLock.work.effects)
         if fault == .duplicate, count == length, !wantsClose {
-            scratch.arrivals.append(arrival)
-            _ = engine.receive(first, at: now, into: &scratch.work.effects)
+            afterLock.arrivals.append(arrival)
+            _ = engine.receive(first, at: now, into: &afterLock.work.effects)
         }
         return count
     }

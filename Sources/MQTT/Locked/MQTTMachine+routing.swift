@@ -5,31 +5,31 @@ import Wire
 /// lock (the engine does).
 extension MQTTMachine {
     /// Assigns the messages of one read to their subscriptions, and acknowledges those that may be acknowledged.
-    mutating func route(_ bytes: RawSpan, into scratch: MQTTScratch, at now: Int64) {
+    mutating func route(_ bytes: RawSpan, into afterLock: MQTTAfterLock, at now: Int64) {
         guard let core else { return }
         let router = core.subscriptions.router
-        scratch.work.version = engine.version
+        afterLock.work.version = engine.version
         if router.selectsCopies {
-            routeCopies(bytes, router, into: scratch, at: now)
-        } else if let route = soleRoute(bytes, router, scratch) {
-            scratch.work.uniformRoute = route
-            acknowledge(scratch.work.effects, for: route, at: now)
+            routeCopies(bytes, router, into: afterLock, at: now)
+        } else if let route = soleRoute(bytes, router, afterLock) {
+            afterLock.work.uniformRoute = route
+            acknowledge(afterLock.work.effects, for: route, at: now)
         } else {
-            routeEach(bytes, router, into: scratch, at: now)
+            routeEach(bytes, router, into: afterLock, at: now)
         }
         engine.writeAnswers(at: now)
     }
 
     /// The subscription that receives every message of this read, if there is only one: most reads are like that, and no
     /// list of messages is made for them. Otherwise `destinations` has the number of each message's destination.
-    private func soleRoute(_ bytes: RawSpan, _ router: MQTTRouter, _ scratch: MQTTScratch) -> MQTTRoute? {
-        let effects = scratch.work.effects
+    private func soleRoute(_ bytes: RawSpan, _ router: MQTTRouter, _ afterLock: MQTTAfterLock) -> MQTTRoute? {
+        let effects = afterLock.work.effects
         if effects.topicChanges == 1 {
             let routes = router.routes(at: router.number(for: effects.messages[0], of: bytes, effects))
             if routes.count == 1 { return routes[0] }
         }
-        router.findNumbers(effects, bytes, into: &scratch.work.destinations)
-        let numbers = scratch.work.destinations
+        router.findNumbers(effects, bytes, into: &afterLock.work.destinations)
+        let numbers = afterLock.work.destinations
         guard numbers.allSatisfy({ $0 == numbers[0] }) else { return nil }
         let routes = router.routes(at: numbers[0])
         return routes.count == 1 ? routes[0] : nil
@@ -47,17 +47,17 @@ extension MQTTMachine {
 
     /// Assigns messages for several subscriptions one by one.
     private mutating func routeEach(
-        _ bytes: RawSpan, _ router: MQTTRouter, into scratch: MQTTScratch, at now: Int64
+        _ bytes: RawSpan, _ router: MQTTRouter, into afterLock: MQTTAfterLock, at now: Int64
     ) {
-        let effects = scratch.work.effects
-        let destinations = scratch.work.destinations
+        let effects = afterLock.work.effects
+        let destinations = afterLock.work.destinations
         for (index, number) in destinations.enumerated() {
             let routes = router.routes(at: number)
-            for route in routes { scratch.assign(UInt32(index), to: route) }
+            for route in routes { afterLock.assign(UInt32(index), to: route) }
             let message = effects.messages[index]
             if message.delivery == 0 { continue }
             if routes.isEmpty {
-                receiveUnmatched(message, of: bytes, effects, at: now, into: scratch)
+                receiveUnmatched(message, of: bytes, effects, at: now, into: afterLock)
             } else {
                 withheld.acknowledge(message.delivery, for: routes, &engine, at: now)
             }
@@ -67,9 +67,9 @@ extension MQTTMachine {
     /// The same for a client to which the server may send messages that not all matching subscriptions get: delivers one
     /// of several copies, and no retained messages to a subscription that wants none.
     private mutating func routeCopies(
-        _ bytes: RawSpan, _ router: MQTTRouter, into scratch: MQTTScratch, at now: Int64
+        _ bytes: RawSpan, _ router: MQTTRouter, into afterLock: MQTTAfterLock, at now: Int64
     ) {
-        let effects = scratch.work.effects
+        let effects = afterLock.work.effects
         for (index, message) in effects.messages.enumerated() {
             let number = router.number(for: message, of: bytes, effects)
             let matching = router.routes(at: number)
@@ -83,10 +83,10 @@ extension MQTTMachine {
                 let refusing = router.refusing(at: number)
                 routes.removeAll { route in refusing.contains { $0 === route } }
             }
-            for route in routes { scratch.assign(UInt32(index), to: route) }
+            for route in routes { afterLock.assign(UInt32(index), to: route) }
             guard message.delivery != 0 else { continue }
             if matching.isEmpty {
-                receiveUnmatched(message, of: bytes, effects, at: now, into: scratch)
+                receiveUnmatched(message, of: bytes, effects, at: now, into: afterLock)
             } else {
                 withheld.acknowledge(message.delivery, for: routes, &engine, at: now)
             }
@@ -95,10 +95,10 @@ extension MQTTMachine {
 
     private mutating func receiveUnmatched(
         _ message: MQTTMessageRecord, of bytes: RawSpan, _ effects: MQTTEffects, at now: Int64,
-        into scratch: MQTTScratch
+        into afterLock: MQTTAfterLock
     ) {
         let topic = effects.topic(of: message, in: bytes)
-        scratch.work.unmatched.add(unmatched.receive(message, of: bytes, topic: topic, &engine, at: now))
+        afterLock.work.unmatched.add(unmatched.receive(message, of: bytes, topic: topic, &engine, at: now))
         flushRecords()
     }
 }

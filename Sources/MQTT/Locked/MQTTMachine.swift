@@ -7,7 +7,7 @@ import Wire
 ///
 /// Everything here is under the link's lock: the link calls it on the loop's thread, callers reach it through
 /// `link.perform`. It never resumes a continuation, calls out or makes a system call. What has to happen outside goes
-/// into ``MQTTScratch`` and is performed after the lock is released.
+/// into ``MQTTAfterLock`` and is performed after the lock is released.
 struct MQTTMachine: ClientMachine, ~Copyable {
     var engine: MQTTEngine
     weak var core: MQTTClientCore?
@@ -78,67 +78,67 @@ struct MQTTMachine: ClientMachine, ~Copyable {
         unsentCount += MQTTPacket.Publish.countAtMostOnce(in: bytes, endingAfter: offset)
     }
 
-    mutating func reportDiscarded(into scratch: MQTTScratch) {
+    mutating func reportDiscarded(into afterLock: MQTTAfterLock) {
         guard unsentCount > 0 else { return }
-        (scratch.work.core, scratch.work.unsentCount, unsentCount) = (core, unsentCount, 0)
+        (afterLock.work.core, afterLock.work.unsentCount, unsentCount) = (core, unsentCount, 0)
     }
 
-    mutating func connectionOpened(at now: Int64, into scratch: MQTTScratch) {
-        scratch.work.core = core
+    mutating func connectionOpened(at now: Int64, into afterLock: MQTTAfterLock) {
+        afterLock.work.core = core
         wantsClose = false
         serverIsSilent = false
         do {
             try engine.connectionOpened(at: now, deadline: core?.supervisor.attemptDeadline)
         } catch {
-            scratch.work.openFailure = MQTTError(error)
+            afterLock.work.openFailure = MQTTError(error)
             wantsClose = true
         }
         flushRecords()
     }
 
-    mutating func connectionClosed(_ error: TransportError?, at now: Int64, into scratch: MQTTScratch) {
-        scratch.work.core = core
-        engine.connectionClosed(at: now, into: &scratch.work.effects)
+    mutating func connectionClosed(_ error: TransportError?, at now: Int64, into afterLock: MQTTAfterLock) {
+        afterLock.work.core = core
+        engine.connectionClosed(at: now, into: &afterLock.work.effects)
         withheld.connectionClosed(engine)
         unanswered.connectionClosed(engine)
         unmatched.connectionClosed(&engine)
         wantsClose = false
         reading = MQTTReadingPause()
-        scratch.work.closed = .some(error)
-        collect(into: scratch, at: now)
+        afterLock.work.closed = .some(error)
+        collect(into: afterLock, at: now)
     }
 
-    mutating func receive(_ bytes: RawSpan, at now: Int64, into scratch: MQTTScratch) -> Int {
-        scratch.work.core = core
+    mutating func receive(_ bytes: RawSpan, at now: Int64, into afterLock: MQTTAfterLock) -> Int {
+        afterLock.work.core = core
         let consumed: Int
         if let router = core?.subscriptions.knownRouter {
             router.beginRead()
-            consumed = engine.receive(bytes, at: now, into: &scratch.work.effects, knowing: router.topics)
+            consumed = engine.receive(bytes, at: now, into: &afterLock.work.effects, knowing: router.topics)
         } else {
-            consumed = engine.receive(bytes, at: now, into: &scratch.work.effects)
+            consumed = engine.receive(bytes, at: now, into: &afterLock.work.effects)
         }
-        for event in scratch.work.effects.events {
+        for event in afterLock.work.effects.events {
             // Messages may follow CONNACK in the same read.
             if case .connected(let info) = event.kind { unmatched.connected(info, engine, at: now) }
         }
-        if !scratch.work.effects.messages.isEmpty {
-            route(bytes, into: scratch, at: now)
-            scratch.work.mayBeFull = engine.isReceiveMaximumReached
+        if !afterLock.work.effects.messages.isEmpty {
+            route(bytes, into: afterLock, at: now)
+            afterLock.work.mayBeFull = engine.isReceiveMaximumReached
         }
         if journal != nil { reading.update(&engine, at: now) }
-        collect(into: scratch, at: now)
+        collect(into: afterLock, at: now)
         return consumed
     }
 
-    mutating func handleTimeout(at now: Int64, progress: LinkProgress, into scratch: MQTTScratch) {
-        scratch.work.core = core
+    mutating func handleTimeout(at now: Int64, progress: LinkProgress, into afterLock: MQTTAfterLock) {
+        afterLock.work.core = core
         // A deadline of an acknowledgement does not mean that the connection is quiet.
-        scratch.work.isQuiet = now >= min(engine.nextQuietDeadline, unmatched.nextDeadline)
+        afterLock.work.isQuiet = now >= min(engine.nextQuietDeadline, unmatched.nextDeadline)
         let progress = MQTTOutputProgress(total: progress.total, acknowledged: progress.acknowledged)
         let pings = engine.pingCount
-        engine.handleTimeout(at: now, progress: progress, into: &scratch.work.effects)
-        scratch.work.hasPinged = engine.pingCount != pings
-        for event in scratch.work.effects.events {
+        engine.handleTimeout(at: now, progress: progress, into: &afterLock.work.effects)
+        afterLock.work.hasPinged = engine.pingCount != pings
+        for event in afterLock.work.effects.events {
             switch event.kind {
             case .connectionFailed(.connectTimeout), .connectionFailed(.pingTimeout),
                 .connectionFailed(.acknowledgementTimeout):
@@ -146,26 +146,26 @@ struct MQTTMachine: ClientMachine, ~Copyable {
             default: break
             }
         }
-        if now >= unmatched.nextDeadline { scratch.work.unmatched.add(unmatched.expire(at: now, &engine)) }
-        collect(into: scratch, at: now)
+        if now >= unmatched.nextDeadline { afterLock.work.unmatched.add(unmatched.expire(at: now, &engine)) }
+        collect(into: afterLock, at: now)
     }
 
     // MARK: What the loop reports
 
     /// Every subscription that has to precede the messages of a new connection is written.
-    mutating func subscriptionsSent(at now: Int64, into scratch: MQTTScratch) {
-        engine.subscriptionsSent(at: now, into: &scratch.work.effects)
-        collectApart(at: now, into: scratch)
+    mutating func subscriptionsSent(at now: Int64, into afterLock: MQTTAfterLock) {
+        engine.subscriptionsSent(at: now, into: &afterLock.work.effects)
+        collectApart(at: now, into: afterLock)
     }
 
     /// The records up to this ticket are stored. Returns the callers that waited for them.
     mutating func persisted(
-        through ticket: UInt64, at now: Int64, into scratch: MQTTScratch
+        through ticket: UInt64, at now: Int64, into afterLock: MQTTAfterLock
     ) -> UniqueArray<Waiter<Result<Void, MQTTError>>> {
-        scratch.work.core = core
-        engine.persisted(through: ticket, at: now, into: &scratch.work.effects)
+        afterLock.work.core = core
+        engine.persisted(through: ticket, at: now, into: &afterLock.work.effects)
         reading.update(&engine, at: now)
-        collect(into: scratch, at: now)
+        collect(into: afterLock, at: now)
         return publishers.takeStored(through: ticket)
     }
 
@@ -228,14 +228,14 @@ struct MQTTMachine: ClientMachine, ~Copyable {
     // MARK: After each call of the engine
 
     /// Collects the effects of a call that did not come from the link.
-    mutating func collectApart(at now: Int64, into scratch: MQTTScratch) {
-        scratch.work.core = core
-        collect(into: scratch, at: now)
+    mutating func collectApart(at now: Int64, into afterLock: MQTTAfterLock) {
+        afterLock.work.core = core
+        collect(into: afterLock, at: now)
     }
 
-    private mutating func collect(into scratch: MQTTScratch, at now: Int64) {
+    private mutating func collect(into afterLock: MQTTAfterLock, at now: Int64) {
         if engine.shouldClose { wantsClose = true }
-        publishers.collect(into: scratch, &engine, at: now)
+        publishers.collect(into: afterLock, &engine, at: now)
         flushRecords()
     }
 

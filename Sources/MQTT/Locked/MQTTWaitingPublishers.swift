@@ -228,29 +228,29 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
     // MARK: Acknowledgements
 
     /// Takes out the waiters of messages that are complete.
-    mutating func collect(into scratch: MQTTScratch, _ engine: inout MQTTEngine, at now: Int64) {
-        if !scratch.work.effects.events.isEmpty { noteEarlierProperties(scratch.work.effects) }
-        for completion in scratch.work.effects.completions {
+    mutating func collect(into afterLock: MQTTAfterLock, _ engine: inout MQTTEngine, at now: Int64) {
+        if !afterLock.work.effects.events.isEmpty { noteEarlierProperties(afterLock.work.effects) }
+        for completion in afterLock.work.effects.completions {
             if completion.token & Self.batchBit != 0 {
                 let isPlain =
                     Self.isSuccess(completion) && completion.remark < 0 && completion.reason == .success
                     && earlierProperties.isEmpty
-                let answer = isPlain ? nil : wholeAnswer(to: completion, scratch.work.effects)
-                batches.answer(completion.token, answer, into: &scratch.work.batchEnds)
+                let answer = isPlain ? nil : wholeAnswer(to: completion, afterLock.work.effects)
+                batches.answer(completion.token, answer, into: &afterLock.work.batchEnds)
             } else if completion.token & Self.unawaitedBit != 0 {
-                if case .failure(let error) = Self.answer(to: completion, scratch.work.effects) {
-                    scratch.work.undelivered.append(error)
+                if case .failure(let error) = Self.answer(to: completion, afterLock.work.effects) {
+                    afterLock.work.undelivered.append(error)
                 }
             } else {
-                let answer = wholeAnswer(to: completion, scratch.work.effects)
+                let answer = wholeAnswer(to: completion, afterLock.work.effects)
                 if let waiter = waiters.take(completion.token) {
-                    scratch.work.resumptions.append(Resumption(waiter, answer))
+                    afterLock.work.resumptions.append(Resumption(waiter, answer))
                 }
             }
         }
-        if scratch.work.effects.queueHasRoom {
+        if afterLock.work.effects.queueHasRoom {
             var rooms = roomWaiters.takeAll()
-            rooms.drain { scratch.work.roomWaiters.append($0) }
+            rooms.drain { afterLock.work.roomWaiters.append($0) }
         }
     }
 

@@ -228,12 +228,12 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
     @discardableResult
     func sayGoodbye(_ reason: MQTTReasonCode, properties: MQTTProperties) -> Bool {
         var isSent = false
-        link.performNow { machine, scratch, now in
+        link.performNow { machine, afterLock, now in
             do throws(MQTTUsageError) {
                 try machine.engine.leave(
                     reason: reason, properties: properties, within: 2_000_000_000, at: now,
-                    into: &scratch.work.effects)
-                machine.collectApart(at: now, into: scratch)
+                    into: &afterLock.work.effects)
+                machine.collectApart(at: now, into: afterLock)
                 isSent = true
             } catch {
                 machine.wantsClose = true

@@ -161,10 +161,10 @@ extension MQTTSubscriptions {
             sendUnsubscriptions(of: router, isResumed: isResumed)
             sendSubscriptions(of: router, sessionPresent: sessionPresent)
         }
-        let scratch = MQTTScratch.apart(on: core.loop)
+        let afterLock = MQTTAfterLock.apart(on: core.loop)
         let now = core.loop.now
-        core.link.perform(urgent: true) { $0.subscriptionsSent(at: now, into: scratch) }
-        scratch.perform(RawSpan())
+        core.link.perform(urgent: true) { $0.subscriptionsSent(at: now, into: afterLock) }
+        afterLock.perform(RawSpan())
     }
 
     /// Unsubscribes filters of a session that continues, whose subscriptions ended without a connection.

@@ -208,13 +208,13 @@ final class MQTTPersistence: Sendable {
 
     private static func persisted(through ticket: UInt64, _ core: MQTTClientCore) {
         core.loop.execute {
-            let scratch = MQTTScratch.apart(on: core.loop)
+            let afterLock = MQTTAfterLock.apart(on: core.loop)
             let now = core.loop.now
             var stored = core.link.perform(urgent: true) { machine in
-                machine.persisted(through: ticket, at: now, into: scratch)
+                machine.persisted(through: ticket, at: now, into: afterLock)
             }
             stored.resume(returning: .success(()))
-            scratch.perform(RawSpan())
+            afterLock.perform(RawSpan())
         }
     }
 

@@ -4,26 +4,26 @@ import STOMPCore
 /// lock (the engine does).
 extension STOMPMachine {
     /// Assigns the messages of one read to their subscriptions, and numbers those that are acknowledged.
-    mutating func route(into scratch: STOMPScratch) {
+    mutating func route(into afterLock: STOMPAfterLock) {
         guard let core else { return }
-        let messages = scratch.effects.messages
+        let messages = afterLock.effects.messages
         let first = messages[0].subscription
         if messages.allSatisfy({ $0.subscription == first }) {
-            scratch.uniformRoute = core.subscriptions.route(first)
-            if let route = scratch.uniformRoute {
+            afterLock.uniformRoute = core.subscriptions.route(first)
+            if let route = afterLock.uniformRoute {
                 number(messages.count, of: route)
             } else {
-                scratch.unmatchedCount = messages.count
+                afterLock.unmatchedCount = messages.count
             }
         } else {
             for (index, message) in messages.enumerated() {
                 if let route = core.subscriptions.route(message.subscription) {
-                    scratch.assign(UInt32(index), to: route)
+                    afterLock.assign(UInt32(index), to: route)
                 } else {
-                    scratch.unmatchedCount += 1
+                    afterLock.unmatchedCount += 1
                 }
             }
-            for route in scratch.touchedRoutes { number(route.receivers.pending.count, of: route) }
+            for route in afterLock.touchedRoutes { number(route.receivers.pending.count, of: route) }
         }
     }
 

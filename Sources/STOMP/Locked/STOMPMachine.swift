@@ -5,7 +5,7 @@ import Transport
 import Wire
 
 /// The engine and what the client keeps beside it. Used under the link's lock only; results that need the loop's side go
-/// into a ``STOMPScratch``, which is performed after the lock is released.
+/// into a ``STOMPAfterLock``, which is performed after the lock is released.
 struct STOMPMachine: ClientMachine, ~Copyable {
     typealias ReceiptAnswer = Result<Void, STOMPError>
 
@@ -59,54 +59,54 @@ struct STOMPMachine: ClientMachine, ~Copyable {
         unsentCount += engine.countUnconfirmedSends(in: bytes, endingAfter: offset)
     }
 
-    mutating func reportDiscarded(into scratch: STOMPScratch) {
+    mutating func reportDiscarded(into afterLock: STOMPAfterLock) {
         guard unsentCount > 0 else { return }
-        (scratch.core, scratch.unsentCount, unsentCount) = (core, unsentCount, 0)
+        (afterLock.core, afterLock.unsentCount, unsentCount) = (core, unsentCount, 0)
     }
 
-    mutating func connectionOpened(at now: Int64, into scratch: STOMPScratch) {
+    mutating func connectionOpened(at now: Int64, into afterLock: STOMPAfterLock) {
         serverIsSilent = false
         // The client checked the configuration, the only reason for a failure, before it opened the connection.
         asksToClose = (try? engine.connectionOpened(at: now, deadline: core?.supervisor.attemptDeadline)) == nil
     }
 
-    mutating func connectionClosed(_ error: TransportError?, at now: Int64, into scratch: STOMPScratch) {
-        scratch.core = core
-        engine.connectionClosed(at: now, into: &scratch.effects)
+    mutating func connectionClosed(_ error: TransportError?, at now: Int64, into afterLock: STOMPAfterLock) {
+        afterLock.core = core
+        engine.connectionClosed(at: now, into: &afterLock.effects)
         asksToClose = false
         trimDeadline = .max
         wantsReadingPaused = false
-        scratch.closed = .some(error)
-        collect(into: scratch)
+        afterLock.closed = .some(error)
+        collect(into: afterLock)
     }
 
-    mutating func receive(_ bytes: RawSpan, at now: Int64, into scratch: STOMPScratch) -> Int {
-        scratch.core = core
-        let consumed = engine.receive(bytes, at: now, into: &scratch.effects)
-        scratch.version = engine.version
-        scratch.connection = engine.connection
-        if scratch.hasConnected, let core { scratch.subscriptions = core.subscriptions.writeAll(to: &engine) }
-        if !scratch.effects.messages.isEmpty { route(into: scratch) }
+    mutating func receive(_ bytes: RawSpan, at now: Int64, into afterLock: STOMPAfterLock) -> Int {
+        afterLock.core = core
+        let consumed = engine.receive(bytes, at: now, into: &afterLock.effects)
+        afterLock.version = engine.version
+        afterLock.connection = engine.connection
+        if afterLock.hasConnected, let core { afterLock.subscriptions = core.subscriptions.writeAll(to: &engine) }
+        if !afterLock.effects.messages.isEmpty { route(into: afterLock) }
         if bytes.byteCount >= BatchPool<STOMPMessageRecord>.minimumBytes {
             lastLargeRead = now
             if trimDeadline == .max { trimDeadline = now + Self.patience }
         }
-        collect(into: scratch)
+        collect(into: afterLock)
         return consumed
     }
 
-    mutating func handleTimeout(at now: Int64, progress: LinkProgress, into scratch: STOMPScratch) {
-        scratch.core = core
+    mutating func handleTimeout(at now: Int64, progress: LinkProgress, into afterLock: STOMPAfterLock) {
+        afterLock.core = core
         if now >= trimDeadline {
-            scratch.isQuiet = now - lastLargeRead >= Self.patience
-            trimDeadline = scratch.isQuiet ? .max : lastLargeRead + Self.patience
+            afterLock.isQuiet = now - lastLargeRead >= Self.patience
+            trimDeadline = afterLock.isQuiet ? .max : lastLargeRead + Self.patience
         }
         let beats = engine.heartBeatsSent
         engine.handleTimeout(
-            at: now, bytesWritten: progress.total, bytesAcknowledged: progress.acknowledged, into: &scratch.effects)
-        scratch.hasSentHeartBeat = engine.heartBeatsSent != beats
-        if scratch.hasLostServer { serverIsSilent = true }
-        collect(into: scratch)
+            at: now, bytesWritten: progress.total, bytesAcknowledged: progress.acknowledged, into: &afterLock.effects)
+        afterLock.hasSentHeartBeat = engine.heartBeatsSent != beats
+        if afterLock.hasLostServer { serverIsSilent = true }
+        collect(into: afterLock)
     }
 
     /// Writes SEND with a receipt. Returns the waiter with its answer if it need not wait.
@@ -155,14 +155,14 @@ struct STOMPMachine: ClientMachine, ~Copyable {
     }
 
     /// Takes the callers whose frames are complete out of the table, to be resumed after the lock is released.
-    private mutating func collect(into scratch: STOMPScratch) {
-        guard !scratch.effects.completions.isEmpty else { return }
-        let error = scratch.effects.events.lazy.compactMap { record -> STOMPServerError? in
+    private mutating func collect(into afterLock: STOMPAfterLock) {
+        guard !afterLock.effects.completions.isEmpty else { return }
+        let error = afterLock.effects.events.lazy.compactMap { record -> STOMPServerError? in
             if case .errorReceived(let error) = record.kind { error } else { nil }
         }.first
         // Made once: when a connection ends, thousands of frames may fail for one reason.
         var failed: (outcome: STOMPReceiptCompletion.Outcome, answer: ReceiptAnswer)?
-        for completion in scratch.effects.completions {
+        for completion in afterLock.effects.completions {
             var answer = ReceiptAnswer.success(())
             if completion.outcome != .received {
                 answer =
@@ -172,11 +172,11 @@ struct STOMPMachine: ClientMachine, ~Copyable {
             }
             if completion.token & SendBatches<STOMPOutgoingMessage, ReceiptAnswer>.bit != 0 {
                 batches.answer(
-                    completion.token, completion.outcome == .received ? nil : answer, into: &scratch.batchEnds)
+                    completion.token, completion.outcome == .received ? nil : answer, into: &afterLock.batchEnds)
             } else if completion.token & Self.requestBit != 0 {
-                scratch.requestAnswers.append((completion.token, answer))
+                afterLock.requestAnswers.append((completion.token, answer))
             } else if let waiter = receipts.take(completion.token) {
-                scratch.resumptions.append(Resumption(waiter, answer))
+                afterLock.resumptions.append(Resumption(waiter, answer))
             }
         }
     }

@@ -21,9 +21,9 @@ extension Link where Machine: ~Copyable {
             // be written, so that heart-beats would be missing however much time passes on the clock.
             state.callersMaySend = layers == nil && stream.callersMaySend && !loop.isManual
         }
-        let scratch = self.scratch
-        state.withLock { _ in machine.value.connectionOpened(at: now, into: scratch) }
-        scratch.perform(RawSpan())
+        let afterLock = self.afterLock
+        state.withLock { _ in machine.value.connectionOpened(at: now, into: afterLock) }
+        afterLock.perform(RawSpan())
         settle(at: now)
         if let layers, self.layers === layers { receiveEarly(from: layers, at: now) }
     }
@@ -69,7 +69,7 @@ extension Link where Machine: ~Copyable {
 
     /// Reports to the machine that the stream is gone. The stream reports nothing any more.
     private func detachStream(_ error: TransportError?, at now: Int64) {
-        let scratch = self.scratch
+        let afterLock = self.afterLock
         var waiters = state.withLock { state in
             // The first error counts, unless a layer knows the reason.
             let isExplained = error != nil && error?.code != .connectionLost
@@ -87,8 +87,8 @@ extension Link where Machine: ~Copyable {
             }
             discardOutput()
             machine.value.output = []
-            machine.value.connectionClosed(error, at: now, into: scratch)
-            machine.value.reportDiscarded(into: scratch)
+            machine.value.connectionClosed(error, at: now, into: afterLock)
+            machine.value.reportDiscarded(into: afterLock)
             return state.roomWaiters.takeAll()
         }
         connections.subtract(1, ordering: .relaxed)
@@ -97,7 +97,7 @@ extension Link where Machine: ~Copyable {
         closing = ClosingProgress()
         layers = nil
         tail = []
-        scratch.perform(RawSpan())
+        afterLock.perform(RawSpan())
         // After the client knows why the connection ended, so that what waited for room reports that.
         waiters.resume(returning: ())
         settle(at: now)

@@ -25,11 +25,11 @@ extension Link where Machine: ~Copyable {
 
     /// Runs `body` on the machine, performs its effects and sends what it wrote, all before this returns. Call it on
     /// the loop's thread, but not while other effects are performed.
-    package func performNow(_ body: (inout Machine, Machine.Scratch, _ now: Int64) -> Void) {
+    package func performNow(_ body: (inout Machine, Machine.AfterLock, _ now: Int64) -> Void) {
         let now = loop.now
-        let scratch = self.scratch
-        state.withLock { _ in body(&machine.value, scratch, now) }
-        scratch.perform(RawSpan())
+        let afterLock = self.afterLock
+        state.withLock { _ in body(&machine.value, afterLock, now) }
+        afterLock.perform(RawSpan())
         settle(at: now)
     }
 

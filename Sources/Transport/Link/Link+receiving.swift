@@ -71,15 +71,15 @@ extension Link where Machine: ~Copyable {
 
     /// Lets the machine consume what it can and performs the effects; returns how much was consumed.
     private func feed(_ bytes: RawSpan, at now: Int64) -> Int {
-        let scratch = self.scratch
+        let afterLock = self.afterLock
         var consumed = 0
         while consumed < bytes.byteCount {
             let span = bytes.extracting(droppingFirst: consumed)
             let (count, wantsClose, tap) = state.withLock { state in
-                (machine.value.receive(span, at: now, into: scratch), machine.value.wantsClose, state.tap)
+                (machine.value.receive(span, at: now, into: afterLock), machine.value.wantsClose, state.tap)
             }
             if let tap, count > 0 { tap.received(span.extracting(..<count)) }
-            scratch.perform(span)
+            afterLock.perform(span)
             consumed += count
             // A machine may stop early to have its effects performed; nothing consumed means that it needs more.
             if count == 0 { break }

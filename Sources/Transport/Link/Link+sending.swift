@@ -214,8 +214,8 @@ extension Link where Machine: ~Copyable {
 
     /// A caller found out late that the connection it was writing to is gone.
     func reportDiscarded() {
-        let scratch = self.scratch
-        state.withLock { _ in machine.value.reportDiscarded(into: scratch) }
-        scratch.perform(RawSpan())
+        let afterLock = self.afterLock
+        state.withLock { _ in machine.value.reportDiscarded(into: afterLock) }
+        afterLock.perform(RawSpan())
     }
 }

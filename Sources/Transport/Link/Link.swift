@@ -50,7 +50,7 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
     @safe @exclusivity(unchecked) var watched: Readiness = []
     @safe @exclusivity(unchecked) var isReadingPaused = false
     @safe @exclusivity(unchecked) var layers: LayerStack?
-    @safe @exclusivity(unchecked) var lastScratch: Machine.Scratch?
+    @safe @exclusivity(unchecked) var lastAfterLock: Machine.AfterLock?
     var closing = ClosingProgress()
 
     /// Bytes that a caller sends by itself instead of waking the loop.
@@ -153,25 +153,25 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
             // The peer takes nothing of our last bytes.
             endConnection(nil, at: now)
         } else {
-            let scratch = self.scratch
+            let afterLock = self.afterLock
             let stream = state.withLock { $0.stream }
             let acknowledged = stream?.progress.acknowledged ?? 0
             state.withLock { state in
                 state.armedDeadline = .max
                 let progress = progress(state, acknowledged: acknowledged)
-                machine.value.handleTimeout(at: now, progress: progress, into: scratch)
+                machine.value.handleTimeout(at: now, progress: progress, into: afterLock)
                 if machine.value.outputCount == 0 && !state.sending { trimBuffers(&state) }
             }
-            scratch.perform(RawSpan())
+            afterLock.perform(RawSpan())
             settle(at: now)
         }
     }
 
-    var scratch: Machine.Scratch {
-        if let lastScratch { return lastScratch }
-        let scratch = loop.scratch(Machine.Scratch.self) { Machine.Scratch() }
-        lastScratch = scratch
-        return scratch
+    var afterLock: Machine.AfterLock {
+        if let lastAfterLock { return lastAfterLock }
+        let afterLock = loop.sharedObject(Machine.AfterLock.self) { Machine.AfterLock() }
+        lastAfterLock = afterLock
+        return afterLock
     }
 
     /// After anything that may have changed the machine: deadline, pause, flush, close.

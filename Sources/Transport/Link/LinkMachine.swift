@@ -8,10 +8,10 @@ import Wire
 /// is copied for the call, and that would be half of the cost of asking.
 ///
 /// A machine lives as long as its client; connections come and go on it. It never calls out: what has to happen
-/// outside goes into `scratch` and is performed after the lock is released.
+/// outside goes into `afterLock` and is performed after the lock is released.
 @usableFromInline
 package protocol LinkMachine: ~Copyable, Sendable {
-    associatedtype Scratch: LinkScratch
+    associatedtype AfterLock: LinkAfterLock
 
     /// Bytes for the wire; the link swaps them out.
     var output: [UInt8] { get set }
@@ -32,23 +32,23 @@ package protocol LinkMachine: ~Copyable, Sendable {
 
     /// What was in `output` is being written.
     mutating func outputTaken(at now: Int64)
-    mutating func connectionOpened(at now: Int64, into scratch: Scratch)
+    mutating func connectionOpened(at now: Int64, into afterLock: AfterLock)
     /// The connection is gone; `error` is nil when the peer ended it in order.
-    mutating func connectionClosed(_ error: TransportError?, at now: Int64, into scratch: Scratch)
+    mutating func connectionClosed(_ error: TransportError?, at now: Int64, into afterLock: AfterLock)
     /// `bytes` is everything not consumed so far; returns how many bytes were consumed.
-    mutating func receive(_ bytes: RawSpan, at now: Int64, into scratch: Scratch) -> Int
+    mutating func receive(_ bytes: RawSpan, at now: Int64, into afterLock: AfterLock) -> Int
     /// - Parameter progress: how far the bytes of the connection have come, counted at the stream.
-    mutating func handleTimeout(at now: Int64, progress: LinkProgress, into scratch: Scratch)
+    mutating func handleTimeout(at now: Int64, progress: LinkProgress, into afterLock: AfterLock)
     /// Bytes that were taken out of `output` will not be written, or not all of them: those before `offset` were.
     /// `bytes` begins where they were taken, so at the beginning of a packet or frame.
     mutating func outputDiscarded(_ bytes: RawSpan, writtenUpTo offset: Int)
     /// Reports what was discarded since the last time.
-    mutating func reportDiscarded(into scratch: Scratch)
+    mutating func reportDiscarded(into afterLock: AfterLock)
 }
 
 /// Effects of a machine, collected under the lock and performed after it. One object serves all links of a loop.
 @usableFromInline
-package protocol LinkScratch: AnyObject, SendableMetatype {
+package protocol LinkAfterLock: AnyObject, SendableMetatype {
     init()
     /// Delivers and resumes. `bytes` is what `receive` was given, or empty.
     func perform(_ bytes: RawSpan)
@@ -61,7 +61,7 @@ extension LinkMachine where Self: ~Copyable {
     package var abandonsOutput: Bool { false }
     package mutating func outputTaken(at now: Int64) {}
     package mutating func outputDiscarded(_ bytes: RawSpan, writtenUpTo offset: Int) {}
-    package mutating func reportDiscarded(into scratch: Scratch) {}
+    package mutating func reportDiscarded(into afterLock: AfterLock) {}
 }
 
 /// How far the bytes of a connection have come, counted at the stream, layers included.

@@ -70,7 +70,7 @@ package final class EventLoop: @unchecked Sendable {
         var freeSlots: [Int] = []
         /// What a simulation lets wait for a later round.
         var deferred: [Work] = []
-        var scratch: [AnyObject] = []
+        var sharedObjects: [AnyObject] = []
         /// When the round began, and whether a task ran in it.
         var roundStart: Int64 = 0
         var ranTask = false
@@ -251,12 +251,12 @@ package final class EventLoop: @unchecked Sendable {
     /// The number of handlers that have a deadline.
     package var alarmCount: Int { inside.timers.count }
 
-    /// The one object of its type that all handlers of this loop share for scratch.
-    package func scratch<Scratch: AnyObject>(_ type: Scratch.Type, make: () -> Scratch) -> Scratch {
+    /// The one object of its type that all handlers of this loop share.
+    package func sharedObject<Object: AnyObject>(_ type: Object.Type, make: () -> Object) -> Object {
         // There are as many as protocols in use: two at most outside tests.
-        for existing in inside.scratch { if let known = existing as? Scratch { return known } }
+        for existing in inside.sharedObjects { if let known = existing as? Object { return known } }
         let made = make()
-        inside.scratch.append(made)
+        inside.sharedObjects.append(made)
         return made
     }
 
@@ -373,7 +373,7 @@ package final class EventLoop: @unchecked Sendable {
             inside.handlers[slot] = nil
         }
         inside.timers.removeAll()
-        inside.scratch = []
+        inside.sharedObjects = []
     }
 }
 

@@ -28,14 +28,14 @@ struct BatchPoolTests {
     }
 
     /// The memory of one small message that nobody reads, after another connection of its loop has left something behind.
-    private func memoryOfSmallMessage(after leave: @escaping @Sendable (MQTTScratch) -> Void) async throws -> Int {
+    private func memoryOfSmallMessage(after leave: @escaping @Sendable (MQTTAfterLock) -> Void) async throws -> Int {
         let clock = try ManualClock()
         let broker = try await LoopbackBroker.start(clock: clock)
         let client = MQTTClient(broker.urls.mqtt ?? "", clock: clock)
         try await client.connect()
         let messages = try await client.subscribe(to: "a", qos: .atLeastOnce)
         let loop = clock.loop
-        await loop.result { leave(loop.scratch(MQTTScratch.self) { MQTTScratch() }) }
+        await loop.result { leave(loop.sharedObject(MQTTAfterLock.self) { MQTTAfterLock() }) }
         await broker.publish("x", to: "a", qos: .atLeastOnce)
         #expect(await eventually { client.counters.messagesReceived == 1 })
         await clock.waitUntilQuiet()

@@ -121,7 +121,7 @@ final class ScriptedServer: Sendable {
 }
 
 struct ScriptedMachine: LinkMachine, ~Copyable {
-    typealias Scratch = ScriptedScratch
+    typealias AfterLock = ScriptedAfterLock
     var engine: MQTTEngine
     var handle: (@Sendable (MQTTEngineEvent.Kind) -> Void)?
     var remarks: ScriptedServer.Remarks?
@@ -135,36 +135,36 @@ struct ScriptedMachine: LinkMachine, ~Copyable {
 
     init(engine: consuming MQTTEngine) { self.engine = engine }
 
-    mutating func connectionOpened(at now: Int64, into scratch: ScriptedScratch) {
+    mutating func connectionOpened(at now: Int64, into afterLock: ScriptedAfterLock) {
         try? engine.connectionOpened(at: now)
     }
 
-    mutating func connectionClosed(_ error: TransportError?, at now: Int64, into scratch: ScriptedScratch) {
-        engine.connectionClosed(at: now, into: &scratch.effects)
+    mutating func connectionClosed(_ error: TransportError?, at now: Int64, into afterLock: ScriptedAfterLock) {
+        engine.connectionClosed(at: now, into: &afterLock.effects)
         // The closure holds the link: the circle ends with the connection.
         handle = nil
     }
 
-    mutating func receive(_ bytes: RawSpan, at now: Int64, into scratch: ScriptedScratch) -> Int {
-        scratch.handle = handle
-        let consumed = engine.receive(bytes, at: now, into: &scratch.effects)
-        for message in scratch.effects.messages where message.delivery != 0 {
+    mutating func receive(_ bytes: RawSpan, at now: Int64, into afterLock: ScriptedAfterLock) -> Int {
+        afterLock.handle = handle
+        let consumed = engine.receive(bytes, at: now, into: &afterLock.effects)
+        for message in afterLock.effects.messages where message.delivery != 0 {
             for packet in remarks?(message) ?? [] { try? packet.encode(into: &engine.output, version: engine.version) }
         }
-        if let last = scratch.effects.messages.last(where: { $0.delivery != 0 }) {
+        if let last = afterLock.effects.messages.last(where: { $0.delivery != 0 }) {
             engine.acknowledgeAll(through: last.delivery, at: now)
         }
         if engine.shouldClose { wantsClose = true }
         return consumed
     }
 
-    mutating func handleTimeout(at now: Int64, progress: LinkProgress, into scratch: ScriptedScratch) {
-        scratch.handle = handle
-        engine.handleTimeout(at: now, into: &scratch.effects)
+    mutating func handleTimeout(at now: Int64, progress: LinkProgress, into afterLock: ScriptedAfterLock) {
+        afterLock.handle = handle
+        engine.handleTimeout(at: now, into: &afterLock.effects)
     }
 }
 
-final class ScriptedScratch: LinkScratch {
+final class ScriptedAfterLock: LinkAfterLock {
     var effects = MQTTEffects()
     var handle: (@Sendable (MQTTEngineEvent.Kind) -> Void)?
 

@@ -84,7 +84,7 @@ struct BatchTests {
         }
         let loop = clock.loop
         @Sendable func keptBytes() async -> Int {
-            await loop.result { loop.scratch(STOMPScratch.self) { STOMPScratch() }.pool.keptBytes }
+            await loop.result { loop.sharedObject(STOMPAfterLock.self) { STOMPAfterLock() }.pool.keptBytes }
         }
         try await receive(30)
         #expect(await eventually { await keptBytes() >= 16 << 10 })

@@ -33,29 +33,29 @@ struct LineMachine: LinkMachine, ~Copyable {
         }
     }
 
-    mutating func reportDiscarded(into scratch: LineScratch) {
-        scratch.probe = probe
-        scratch.discardedLines = discardedLines
+    mutating func reportDiscarded(into afterLock: LineAfterLock) {
+        afterLock.probe = probe
+        afterLock.discardedLines = discardedLines
         discardedLines = 0
     }
 
-    mutating func connectionOpened(at now: Int64, into scratch: LineScratch) {
+    mutating func connectionOpened(at now: Int64, into afterLock: LineAfterLock) {
         isOpen = true
         output += greeting
-        scratch.probe = probe
-        scratch.opened = true
+        afterLock.probe = probe
+        afterLock.opened = true
     }
 
-    mutating func connectionClosed(_ error: TransportError?, at now: Int64, into scratch: LineScratch) {
+    mutating func connectionClosed(_ error: TransportError?, at now: Int64, into afterLock: LineAfterLock) {
         isOpen = false
         wantsClose = false
         wantsReadingPaused = false
-        scratch.probe = probe
-        scratch.closed = .some(error)
+        afterLock.probe = probe
+        afterLock.closed = .some(error)
     }
 
-    mutating func receive(_ bytes: RawSpan, at now: Int64, into scratch: LineScratch) -> Int {
-        scratch.probe = probe
+    mutating func receive(_ bytes: RawSpan, at now: Int64, into afterLock: LineAfterLock) -> Int {
+        afterLock.probe = probe
         let newline = UInt8(ascii: "\n")
         let count = bytes.withUnsafeBytes { raw in
             let end = stopsEarly ? raw.firstIndex(of: newline) : raw.lastIndex(of: newline)
@@ -63,21 +63,21 @@ struct LineMachine: LinkMachine, ~Copyable {
             if echoes { output.append(contentsOf: raw[..<count]) }
             return count
         }
-        scratch.count = count
+        afterLock.count = count
         return count
     }
 
-    mutating func handleTimeout(at now: Int64, progress: LinkProgress, into scratch: LineScratch) {
-        scratch.probe = probe
-        scratch.progress = progress
+    mutating func handleTimeout(at now: Int64, progress: LinkProgress, into afterLock: LineAfterLock) {
+        afterLock.probe = probe
+        afterLock.progress = progress
         // An early call is harmless.
         guard now >= nextDeadline else { return }
-        scratch.timeouts.append(now)
+        afterLock.timeouts.append(now)
         nextDeadline = .max
     }
 }
 
-final class LineScratch: LinkScratch {
+final class LineAfterLock: LinkAfterLock {
     var probe: Probe?
     var count = 0
     var opened = false

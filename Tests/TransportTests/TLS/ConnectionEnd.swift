@@ -3,9 +3,9 @@ import Transport
 
 /// A machine that takes every byte, to see how a connection ends.
 struct SinkMachine: LinkMachine, ~Copyable {
-    typealias Scratch = SinkScratch
+    typealias AfterLock = SinkAfterLock
 
-    final class SinkScratch: LinkScratch {
+    final class SinkAfterLock: LinkAfterLock {
         init() {}
         func perform(_ bytes: RawSpan) {}
     }
@@ -19,22 +19,22 @@ struct SinkMachine: LinkMachine, ~Copyable {
     var received: [UInt8] = []
     var end: (@Sendable (TransportError?) -> Void)?
 
-    mutating func connectionOpened(at now: Int64, into scratch: SinkScratch) {
+    mutating func connectionOpened(at now: Int64, into afterLock: SinkAfterLock) {
         isOpen = true
     }
 
-    mutating func connectionClosed(_ error: TransportError?, at now: Int64, into scratch: SinkScratch) {
+    mutating func connectionClosed(_ error: TransportError?, at now: Int64, into afterLock: SinkAfterLock) {
         isOpen = false
         end?(error)
         end = nil
     }
 
-    mutating func receive(_ bytes: RawSpan, at now: Int64, into scratch: SinkScratch) -> Int {
+    mutating func receive(_ bytes: RawSpan, at now: Int64, into afterLock: SinkAfterLock) -> Int {
         bytes.withUnsafeBytes { received.append(contentsOf: $0) }
         return bytes.byteCount
     }
 
-    mutating func handleTimeout(at now: Int64, progress: LinkProgress, into scratch: SinkScratch) {}
+    mutating func handleTimeout(at now: Int64, progress: LinkProgress, into afterLock: SinkAfterLock) {}
 }
 
 /// Attaches a link and waits for the end of the connection.

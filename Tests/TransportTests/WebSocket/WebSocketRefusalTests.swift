@@ -83,7 +83,7 @@ import Transport
 
 /// Reads a request's head, answers, and ends the connection.
 private struct FakeServerMachine: LinkMachine, ~Copyable {
-    typealias Scratch = SinkMachine.SinkScratch
+    typealias AfterLock = SinkMachine.SinkAfterLock
 
     private let answer: String
     var output: [UInt8] = []
@@ -95,11 +95,11 @@ private struct FakeServerMachine: LinkMachine, ~Copyable {
         self.answer = answer
     }
 
-    mutating func connectionOpened(at now: Int64, into scratch: Scratch) {}
-    mutating func connectionClosed(_ error: TransportError?, at now: Int64, into scratch: Scratch) {}
-    mutating func handleTimeout(at now: Int64, progress: LinkProgress, into scratch: Scratch) {}
+    mutating func connectionOpened(at now: Int64, into afterLock: AfterLock) {}
+    mutating func connectionClosed(_ error: TransportError?, at now: Int64, into afterLock: AfterLock) {}
+    mutating func handleTimeout(at now: Int64, progress: LinkProgress, into afterLock: AfterLock) {}
 
-    mutating func receive(_ bytes: RawSpan, at now: Int64, into scratch: Scratch) -> Int {
+    mutating func receive(_ bytes: RawSpan, at now: Int64, into afterLock: AfterLock) -> Int {
         let text = bytes.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
         guard text.utf8.suffix(4).elementsEqual("\r\n\r\n".utf8) else { return 0 }
         output += Array(answer.utf8)

@@ -5,7 +5,7 @@ import Wire
 
 /// The results of one input of the machine. The machine fills it under the link's lock; the loop's thread performs it
 /// after the lock is released. All links of a loop share one, so its arrays are allocated once.
-final class STOMPScratch: LinkScratch {
+final class STOMPAfterLock: LinkAfterLock {
     var core: STOMPClientCore?
     var effects = STOMPEffects()
     var version = STOMPVersion.v12

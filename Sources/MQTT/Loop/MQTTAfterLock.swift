@@ -5,7 +5,7 @@ import Wire
 
 /// What one input of ``MQTTMachine`` leads to: filled under the link's lock, performed after it is released. Both happen
 /// on the loop's thread. All links of a loop share one, so that its arrays are allocated once.
-final class MQTTScratch: LinkScratch {
+final class MQTTAfterLock: LinkAfterLock {
     /// Memory for batches.
     let pool = MQTTBatchPool()
     /// What there is to do.
@@ -17,12 +17,12 @@ final class MQTTScratch: LinkScratch {
     init() {}
 
     private final class Apart {
-        let scratch = MQTTScratch()
+        let afterLock = MQTTAfterLock()
     }
 
-    /// A second scratch of each loop, for work that is not an input of a link and may be done while a link performs its
+    /// A second object of each loop, for work that is not an input of a link and may be done while a link performs its
     /// own.
-    static func apart(on loop: EventLoop) -> MQTTScratch { loop.scratch(Apart.self) { Apart() }.scratch }
+    static func apart(on loop: EventLoop) -> MQTTAfterLock { loop.sharedObject(Apart.self) { Apart() }.afterLock }
 
     func assign(_ index: UInt32, to route: MQTTRoute) {
         if route.receivers.pending.isEmpty { work.touchedRoutes.append(route) }
