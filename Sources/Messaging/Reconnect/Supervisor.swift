@@ -9,12 +9,12 @@ import Wire
 /// loop's thread; what the user calls posts itself there.
 package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     // Sendable because all mutable fields are touched on the loop's thread only.
-    enum Phase {
+    private enum Phase {
         case idle, opening, handshaking, connected, waiting, offline, stopping, suspended
     }
 
     /// What follows when the connection that is being closed is closed.
-    enum Ending {
+    private enum Ending {
         case disconnected, suspended
         /// Suspended, and connected again at once: the user resumed in the meantime.
         case resumed
@@ -22,10 +22,10 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         case moved
     }
 
-    let loop: EventLoop
+    private let loop: EventLoop
     let opener: StreamOpener
-    weak var client: Client?
-    var schedule: ReconnectSchedule
+    private weak var client: Client?
+    private var schedule: ReconnectSchedule
     /// Nanoseconds from the beginning of an attempt until the server has accepted.
     private let connectTimeout: Int64
     /// When the attempt that is being made times out; on the loop's thread.
@@ -36,15 +36,15 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     private var roundWasHurried = false
     /// Whether other credentials were asked for since a server has accepted.
     private var askedForCredentials = false
-    var phase = Phase.idle
+    private var phase = Phase.idle
     /// Nil if the client does not follow the network.
     let network: NetworkMonitor?
     /// From `start` to the end of supervision.
-    var observation: NetworkMonitor.Observation?
+    private var observation: NetworkMonitor.Observation?
     /// Whether the attempt that is being made began while the monitor reported no network; its failure does not count.
-    var triesWithoutNetwork = false
+    private var triesWithoutNetwork = false
     /// What stopping leads to.
-    var ending = Ending.disconnected
+    private var ending = Ending.disconnected
     /// Distinguishes results of an abandoned attempt from those of the current one.
     private var generation: UInt32 = 0
     /// Connections that the client has left, and whose end has not been reported yet.
@@ -133,11 +133,33 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         if let failure { throw failure as! Client.Failure }
     }
 
-    /// Ends supervision, and returns when the connection is closed; `goodbye` writes the protocol's farewell.
-    package func stop(goodbye: @escaping @Sendable () -> Void) async {
+    /// Ends supervision, and returns when the connection is closed.
+    ///
+    /// - Parameter goodbye: writes the protocol's farewell; nil for the client's usual one.
+    package func stop(goodbye: (@Sendable () -> Void)? = nil) async {
         let call = PendingCall<Void>()
-        loop.execute { self.stopNow(call, leadingTo: .disconnected, goodbye: goodbye) }
+        loop.execute { self.stopNow(call, leadingTo: .disconnected, goodbye) }
         await call.answer()
+    }
+
+    /// Ends the connection and opens none until `resume`, `connect` or `start`; pending operations stay pending.
+    package func suspend() async {
+        let call = PendingCall<Void>()
+        loop.execute { self.stopNow(call, leadingTo: .suspended) }
+        await call.answer()
+    }
+
+    /// Connects again after `suspend`, or as soon as a `suspend` that is under way is done.
+    package func resume() {
+        loop.execute {
+            if self.phase == .suspended { self.open() }
+            if self.phase == .stopping, self.ending == .suspended { self.ending = .resumed }
+        }
+    }
+
+    /// The network has improved: a client that waits connects now.
+    package func networkChanged() {
+        loop.execute { self.openNow() }
     }
 
     // MARK: On the loop's thread
@@ -272,21 +294,6 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         finish(failure)
     }
 
-    /// Ends the attempt that is being made, and supervision.
-    func stop(because failure: Client.Failure) {
-        lastFailure = Shared(failure)
-        generation &+= 1
-        task?.cancel()
-        task = nil
-        finish(failure)
-    }
-
-    /// Closes a connection whose end, which is reported soon, says nothing about a later attempt.
-    func abandonConnection() {
-        abandonedCount += 1
-        client?.dropConnection()
-    }
-
     private func connectNow(_ call: Call) {
         if call.isOver { return }
         switch phase {
@@ -319,17 +326,6 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         }
     }
 
-    /// Ends the connection gracefully to open another one.
-    ///
-    /// - Parameter isLast: whether its server, or its address, is tried after all others.
-    private func move(isLast: Bool) {
-        client?.willMove(after: schedule.age(at: loop.now))
-        servers?.left(isLast: isLast)
-        if isLast { _ = opener.addressFailed() } else { opener.forgetFailedAddresses() }
-        endRound()
-        stopNow(PendingCall(), leadingTo: .moved) { self.client?.sayGoodbye() }
-    }
-
     private func startNow(_ begun: PendingCall<Void>, run: Call?) {
         if run?.isOver == true { return }
         if phase == .stopping { return callers.addRestart(begun, run: run) }
@@ -359,7 +355,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         }
     }
 
-    func open(credentialsWereRefused: Bool = false) {
+    private func open(credentialsWereRefused: Bool = false) {
         guard let client else { return finish(nil) }
         phase = .opening
         generation &+= 1
@@ -406,13 +402,13 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         }
     }
 
-    func setAlarm(_ deadline: Int64) {
+    private func setAlarm(_ deadline: Int64) {
         cancelAlarm()
         alarm = LoopAlarm(loop: loop) { [weak self] now in self?.alarmFired(at: now) }
         alarm?.set(deadline)
     }
 
-    func cancelAlarm() {
+    private func cancelAlarm() {
         alarm?.set(.max)
         alarm = nil
     }
@@ -433,8 +429,11 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         }
     }
 
+    // MARK: Leaving
+
     /// Ends the connection, or the attempt to open one. The last call while the connection closes decides what follows.
-    func stopNow(_ call: PendingCall<Void>, leadingTo next: Ending, goodbye: () -> Void) {
+    private func stopNow(_ call: PendingCall<Void>, leadingTo next: Ending, _ goodbye: (() -> Void)? = nil) {
+        let goodbye = goodbye ?? { self.client?.sayGoodbye() }
         // Nothing to suspend, or nothing to end.
         if phase == .idle || phase == .suspended && next == .suspended {
             _ = call.end(())
@@ -488,5 +487,81 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
 
     private func closed() {
         for (begun, run) in callers.closed() { startNow(begun, run: run) }
+    }
+
+    /// Ends the connection gracefully to open another one.
+    ///
+    /// - Parameter isLast: whether its server, or its address, is tried after all others.
+    private func move(isLast: Bool) {
+        client?.willMove(after: schedule.age(at: loop.now))
+        servers?.left(isLast: isLast)
+        if isLast { _ = opener.addressFailed() } else { opener.forgetFailedAddresses() }
+        endRound()
+        stopNow(PendingCall(), leadingTo: .moved)
+    }
+
+    /// Ends the attempt that is being made, and supervision.
+    private func stop(because failure: Client.Failure) {
+        lastFailure = Shared(failure)
+        generation &+= 1
+        task?.cancel()
+        task = nil
+        finish(failure)
+    }
+
+    /// Closes a connection whose end, which is reported soon, says nothing about a later attempt.
+    private func abandonConnection() {
+        abandonedCount += 1
+        client?.dropConnection()
+    }
+
+    /// Stops connecting for a reason that is not a connection's. Has no effect on a connection, which has to be closed with
+    /// that reason.
+    package func stopTrying(_ failure: Client.Failure) {
+        switch phase {
+        case .opening, .waiting, .offline, .suspended: stop(because: failure)
+        case .stopping where ending != .disconnected:
+            ending = .disconnected
+            abandonConnection()
+            stop(because: failure)
+        case .idle, .handshaking, .connected, .stopping: break
+        }
+    }
+
+    // MARK: The network
+
+    /// Observes the network until the end of supervision.
+    private func followNetwork() {
+        guard let network, observation == nil else { return }
+        observation = network.observe { [weak self] in
+            guard let self else { return }
+            loop.execute { self.networkMoved() }
+        }
+    }
+
+    private func networkMoved() {
+        guard observation != nil, let network else { return }
+        if network.isAvailable { openNow() } else { pauseWithoutNetwork() }
+    }
+
+    /// Waits for a network, and not for the next attempt, if the device has no network.
+    private func pauseWithoutNetwork() {
+        guard phase == .waiting, let network, !network.isAvailable else { return }
+        waitForNetwork()
+    }
+
+    /// Waits until the network improves, or for the longest delay of the policy: a monitor knows the default path alone,
+    /// and may report no network where a server can be reached, over a Wi-Fi without a router for example.
+    private func waitForNetwork() {
+        phase = .offline
+        setAlarm(loop.now.advanced(byNanoseconds: schedule.longestDelay))
+        client?.stateChanged(to: .waitingForNetwork)
+    }
+
+    /// Ends a wait, because the network has improved.
+    private func openNow() {
+        schedule.resetDelay()
+        triesWithoutNetwork = false
+        if phase == .waiting || phase == .offline { open() }
     }
 }

@@ -83,7 +83,7 @@ public actor STOMPClient: MessagingClient {
     /// Disconnects gracefully: sends DISCONNECT with a receipt, and waits for RECEIPT or for the end of the connection.
     ///
     /// Returns when it is done, at the latest after three seconds. ``connect()`` may be called again.
-    public nonisolated func disconnect() async { await core.supervisor.stop { [core] in core.sayGoodbye() } }
+    public nonisolated func disconnect() async { await core.supervisor.stop() }
 
     /// Disconnects gracefully and opens no connection until ``resume()``, for example while an application is in the
     /// background. Subscriptions remain, and are made again when the client resumes.
