@@ -24,27 +24,17 @@ extension MQTTSubscriptions {
         )
     }
 
-    /// Removes a route and waits for the server's answer. A cancelled task does not wait; UNSUBSCRIBE is sent all the
-    /// same.
+    /// Removes a route and waits for the server's answer.
     nonisolated(nonsending) func unsubscribe(
         _ route: MQTTRoute, properties: MQTTProperties
     ) async throws(MQTTError) -> MQTTUnsubscribeResult {
-        let core = core!
-        let call = PendingCall<Result<MQTTUnsubscribeResult, MQTTError>>()
-        // The answer must not come before the cancellation is noticed.
-        if Task.isCancelled { call.end(.failure(.cancelledWait)) }
-        core.loop.execute { core.subscriptions.unsubscribeNow(route, properties, call) }
-        return try await call.answer(ifCancelled: .failure(.cancelledWait)).get()
+        try await answer { $0.unsubscribeNow(route, properties, $1) }
     }
 
-    /// Unsubscribes filters that no subscription of this client has, and waits for the server's answer, as above.
+    /// Unsubscribes filters that no subscription of this client has, and waits for the server's answer.
     nonisolated(nonsending) func unsubscribe(
         _ filters: [String], properties: MQTTProperties
     ) async throws(MQTTError) -> MQTTUnsubscribeResult {
-        let core = core!
-        let call = PendingCall<Result<MQTTUnsubscribeResult, MQTTError>>()
-        if Task.isCancelled { call.end(.failure(.cancelledWait)) }
-        core.loop.execute { core.subscriptions.unsubscribeNow(filters, properties, call) }
-        return try await call.answer(ifCancelled: .failure(.cancelledWait)).get()
+        try await answer { $0.unsubscribeNow(filters, properties, $1) }
     }
 }

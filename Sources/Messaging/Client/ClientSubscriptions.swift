@@ -41,6 +41,19 @@ extension ClientSubscriptions {
         return try result.get()
     }
 
+    /// Lets the loop make a request, and waits for the server's answer; on the caller's task. A cancelled task does not wait;
+    /// the request is made all the same.
+    package nonisolated(nonsending) func answer<Value: Sendable>(
+        to request: @escaping @Sendable (Self, PendingCall<Result<Value, Core.Failure>>) -> Void
+    ) async throws(Core.Failure) -> Value {
+        let core = core!
+        let call = PendingCall<Result<Value, Core.Failure>>()
+        // The answer must not come before the cancellation is noticed.
+        if Task.isCancelled { call.end(.failure(.cancelledWait)) }
+        core.loop.execute { request(core.subscriptions, call) }
+        return try await call.answer(ifCancelled: .failure(.cancelledWait)).get()
+    }
+
     /// The buffer of a subscription is full.
     package func pauseReading(for route: Core.Route) {
         pausedRoutes.add(route)

@@ -17,15 +17,9 @@ extension STOMPSubscriptions {
         )
     }
 
-    /// Removes a route and waits for the broker's receipt. A cancelled task does not wait; UNSUBSCRIBE is sent all the
-    /// same.
+    /// Removes a route and waits for the broker's receipt.
     nonisolated(nonsending) func unsubscribe(_ route: STOMPRoute) async throws(STOMPError) {
-        let core = core!
         let receipt = core.ids.add(1, ordering: .relaxed).newValue
-        let call = STOMPRoute.Call()
-        // The receipt must not come before the cancellation is noticed.
-        if Task.isCancelled { call.end(.failure(.cancelledWait)) }
-        core.loop.execute { core.subscriptions.unsubscribeNow(route, receipt, call) }
-        try await call.answer(ifCancelled: .failure(.cancelledWait)).get()
+        try await answer { $0.unsubscribeNow(route, receipt, $1) }
     }
 }
