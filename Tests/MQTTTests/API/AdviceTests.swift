@@ -51,13 +51,13 @@ struct AdviceTests {
     @Test(arguments: ["bad user name or password", "Bad User Name or Password.", "bad_user_name_or_password", ""])
     func `a Reason String that repeats the name of its code is not shown again`(reason: String) {
         let error = MQTTError(
-            refusal: .badUserNameOrPassword, properties: [MQTTProperty(.reasonString, .string(reason))])
+            connack: .badUserNameOrPassword, properties: [MQTTProperty(.reasonString, .string(reason))])
         #expect(
             error.message
                 == "The server refused the connection: bad user name or password (0x86). Check user name and password.")
         #expect(error.description == error.message && error.localizedDescription == error.message)
         let detailed = MQTTError(
-            refusal: .badUserNameOrPassword, properties: [MQTTProperty(.reasonString, .string("user ann is locked"))])
+            connack: .badUserNameOrPassword, properties: [MQTTProperty(.reasonString, .string("user ann is locked"))])
         #expect(detailed.message.contains(" (0x86): user ann is locked. "))
     }
 

@@ -115,13 +115,13 @@ struct ArrayTests {
             (0..<250).map { _ in MQTTOutgoingMessage([], to: "a/+", qos: .atLeastOnce) })
         var refused: [Int] = []
         for next in [100, 200, 250] {
-            let refusals = client.core.link.perform { machine in
-                var refusals: [MQTTMachine.Refusal] = []
-                _ = machine.feed(batch, client.core.settings.options, &refusals)
-                return refusals
+            let unsent = client.core.link.perform { machine in
+                var unsent: [MQTTMachine.Unsent] = []
+                _ = machine.feed(batch, client.core.settings.options, &unsent)
+                return unsent
             }
-            #expect(batch.next == next && refusals.allSatisfy { $0.error?.code == .invalidTopic })
-            refused += refusals.map(\.place)
+            #expect(batch.next == next && unsent.allSatisfy { $0.error?.code == .invalidTopic })
+            refused += unsent.map(\.place)
         }
         #expect(refused == Array(0..<250))
         client.core.link.perform { $0.publishers.batches.remove(batch, failing: nil) }
