@@ -41,9 +41,11 @@ final class ClientProcess: Sendable {
         (self.name, self.url, self.store, self.world, self.onEvent) = (name, url, store, world, onEvent)
         contents = store == .none ? nil : StoreContents(world)
         var configuration = configuration
-        if store == .memory { configuration.sessionStore = contents.map { WatchedStore(MemorySessionStore(), $0) } }
+        if store == .memory {
+            configuration.sessionStore = contents.map { WatchedStore(MemorySessionStore(), $0, life: 1) }
+        }
         self.configuration = configuration
-        let client = Self.makeClient(name, url, configuration, store, contents, world)
+        let client = Self.makeClient(name, url, configuration, store, contents, world, life: 1)
         state = Mutex(State(client: client))
         watch(client, 1)
     }
@@ -53,7 +55,7 @@ final class ClientProcess: Sendable {
 
     private static func makeClient(
         _ name: String, _ url: String, _ configuration: MQTTConfiguration, _ store: StoreKind,
-        _ contents: StoreContents?, _ world: Simulation
+        _ contents: StoreContents?, _ world: Simulation, life: Int
     ) -> MQTTClient {
         var configuration = configuration
         if let contents, store != .memory {
@@ -62,7 +64,7 @@ final class ClientProcess: Sendable {
             // So that the log is rewritten now and then.
             options.compactionSize = 200
             let files = FileSessionStore(directory: directory(of: name), options: options)
-            configuration.sessionStore = WatchedStore(files, contents)
+            configuration.sessionStore = WatchedStore(files, contents, life: life)
         }
         return MQTTClient(url, clientID: name, configuration: configuration, clock: world.clock)
     }
@@ -102,7 +104,7 @@ final class ClientProcess: Sendable {
     func end(_ broker: LoopbackBroker, losingPower: Bool, pause: () async -> Void) async {
         guard store == .file || store == .unsynced else { return }
         // Nobody uses the old client any more.
-        let client = Self.makeClient(name, url, configuration, store, contents, world)
+        let client = Self.makeClient(name, url, configuration, store, contents, world, life: current.life + 1)
         let (old, life, cancel) = state.withLock { state -> (MQTTClient?, Int, (@Sendable () -> Void)?) in
             guard !state.isDown, !state.isOver else { return (nil, 0, nil) }
             state.isDown = true
@@ -112,6 +114,7 @@ final class ClientProcess: Sendable {
         }
         guard let old else { return }
         cancel?()
+        contents?.begin(life: life)
         world.endProcess(usingStoreIn: directory, losingPower: losingPower && store == .file)
         await broker.dropConnection(of: name)
         watch(client, life)
@@ -135,6 +138,8 @@ final class ClientProcess: Sendable {
 /// What a session store holds, to check that nothing leaves before it is stored.
 final class StoreContents: Sendable {
     private struct State {
+        /// That of the process that may open the store.
+        var life = 1
         var isEstablished = false
         /// Every message that was ever stored: its topic and text.
         var messages: Set<String> = []
@@ -150,6 +155,10 @@ final class StoreContents: Sendable {
     init(_ world: Simulation) { (self.world, start) = (world, world.clock.now) }
 
     private var now: Duration { start.duration(to: world.clock.now) }
+
+    /// The process has ended, and another begins.
+    func begin(life: Int) { state.withLock { $0.life = life } }
+    func isOver(life: Int) -> Bool { state.withLock { $0.life != life } }
 
     /// A store was opened with these records.
     func begin(_ records: [MQTTStoreRecord]) {
@@ -197,12 +206,17 @@ final class StoreContents: Sendable {
 private final class WatchedStore: SessionStore {
     private let base: any SessionStore
     private let contents: StoreContents
+    private let life: Int
 
-    init(_ base: any SessionStore, _ contents: StoreContents) { (self.base, self.contents) = (base, contents) }
+    init(_ base: any SessionStore, _ contents: StoreContents, life: Int) {
+        (self.base, self.contents, self.life) = (base, contents, life)
+    }
 
     var limits: SessionStoreLimits { base.limits }
 
     func open() throws -> StoredSession {
+        // What a process that has ended would still do does not happen.
+        if contents.isOver(life: life) { throw SessionStoreError("The process has ended.") }
         let session = try base.open()
         contents.begin(session.records)
         return session
