@@ -70,7 +70,7 @@ struct MQTTSender {
     nonisolated(nonsending) func publishAcknowledged(
         _ message: MQTTOutgoingMessage
     ) async throws(MQTTError) -> MQTTPublishResult {
-        if core.persistence != nil { try await core.prepareStore() }
+        if core.persistence != nil { try await core.prepareStore(for: .publish) }
         while true {
             let token = Atomic(Waiters<MQTTWaitingPublishers.Answer>.noToken)
             let answer = await waiting { waiter in
@@ -115,7 +115,7 @@ struct MQTTSender {
         var failure: MQTTError?
         do throws(MQTTError) {
             let isAcknowledged = messages.contains { $0.qos != .atMostOnce }
-            if core.persistence != nil, isAcknowledged { try await core.prepareStore() }
+            if core.persistence != nil, isAcknowledged { try await core.prepareStore(for: .publish) }
             repeat {
                 if isAcknowledged, Task.isCancelled { throw .cancelledWait }
                 var unsent: [MQTTMachine.Unsent] = []
@@ -159,7 +159,7 @@ struct MQTTSender {
     nonisolated(nonsending) func publishForConfirmation(
         _ message: MQTTOutgoingMessage
     ) async throws(MQTTError) -> MQTTSendBatch {
-        try await core.prepareStore()
+        try await core.prepareStore(for: .publish)
         let batch = MQTTSendBatch([message])
         while true {
             if Task.isCancelled { throw .cancelledWait }
@@ -210,7 +210,7 @@ struct MQTTSender {
         }
         let token = Self.enqueued.add(1, ordering: .relaxed).newValue
         while true {
-            if core.persistence != nil { try await core.prepareStore() }
+            if core.persistence != nil { try await core.prepareStore(for: .change) }
             do throws(MQTTError) {
                 try await enqueueOnce(message, as: token).get()
                 return token

@@ -70,10 +70,8 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
     }
 
     /// Opens the session store, if there is one, before anything depends on it.
-    ///
-    /// - Parameter isAttempt: whether an attempt to connect begins, so that there is no connection.
-    nonisolated(nonsending) func prepareStore(isAttempt: Bool = false) async throws(MQTTError) {
-        if let persistence { try await persistence.prepare(self, isAttempt: isAttempt) }
+    nonisolated(nonsending) func prepareStore(for purpose: MQTTPersistence.Purpose) async throws(MQTTError) {
+        if let persistence { try await persistence.prepare(self, for: purpose) }
     }
 
     /// Acknowledges a message for its receiver.

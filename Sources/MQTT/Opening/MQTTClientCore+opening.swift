@@ -11,7 +11,7 @@ extension MQTTClientCore {
         let other = negotiation.redirection.withLock { $0?.takeNext(server: attempt.server) }
         try settings.check(settings.options.will)
         try asking { machine throws(MQTTUsageError) in try machine.engine.configuration.checkConnect() }
-        try await prepareStore(isAttempt: true)
+        try await prepareStore(for: .attempt)
         let (url, credentials) = try await chooseServer(attempt, redirectedTo: other)
         link.perform { machine in
             let (userName, password) = (credentials?.userName, credentials?.password.map { Array($0.utf8) })

@@ -7,7 +7,7 @@ import Wire
 /// The session store of a client: opens it before anything depends on it, restores the session, reports what is stored,
 /// and closes it when the client has disconnected.
 ///
-/// ``prepare(_:isAttempt:)``, ``close(_:)`` and ``removeAll(_:)`` may be called on any thread. The store is opened and written on a
+/// ``prepare(_:for:)``, ``close(_:)`` and ``removeAll(_:)`` may be called on any thread. The store is opened and written on a
 /// thread of its own (see ``MQTTJournal``); results go to the loop's thread. Jobs on these threads keep the client alive.
 final class MQTTPersistence: Sendable {
     private typealias Call = PendingCall<Result<Void, MQTTError>>
@@ -30,14 +30,31 @@ final class MQTTPersistence: Sendable {
         phase.withLock { if case .open(let journal) = $0 { journal } else { nil } }
     }
 
+    /// Why the store is opened.
+    enum Purpose {
+        /// An attempt to connect, so that no connection depends on the store: one that has failed is closed and opened again.
+        case attempt
+        /// A message that only a client which connects takes: without one, the store does not stay open for it.
+        case publish
+        /// A change of what is in the store.
+        case change
+    }
+
     private enum Step { case opens, waits, isOpen, hasFailed }
 
     /// Opens the store, unless it is open; every caller waits for the one that opens it.
     ///
-    /// - Parameter isAttempt: whether an attempt to connect begins, so that no connection depends on the store. If it has
-    ///   failed, it is then closed and opened again.
-    nonisolated(nonsending) func prepare(_ core: MQTTClientCore, isAttempt: Bool = false) async throws(MQTTError) {
+    /// - Throws: for a message, why it cannot be published.
+    nonisolated(nonsending) func prepare(_ core: MQTTClientCore, for purpose: Purpose) async throws(MQTTError) {
+        var hasWaited = false
         while true {
+            if purpose == .publish, hasWaited || journal == nil,
+                let reason = core.link.perform({ $0.publishers.notSupervised })
+            {
+                // The client may have disconnected meanwhile, and another one may be about to use the store.
+                if hasWaited { await close(core) }
+                throw reason.value
+            }
             let call = Call()
             let step = phase.withLock { phase -> Step in
                 switch phase {
@@ -53,7 +70,7 @@ final class MQTTPersistence: Sendable {
             switch step {
             case .isOpen: return
             case .hasFailed:
-                guard isAttempt else { return }
+                guard purpose == .attempt else { return }
                 if let journal = takeJournal(core, if: { $0.failure != nil }).journal {
                     await journal.close()
                     closed()
@@ -63,6 +80,7 @@ final class MQTTPersistence: Sendable {
             case .waits: break
             }
             try await call.answer(ifCancelled: .failure(.cancelledWait)).get()
+            hasWaited = true
         }
     }
 
@@ -122,7 +140,7 @@ final class MQTTPersistence: Sendable {
     /// Deletes everything in the store, which is opened if need be.
     func removeAll(_ core: MQTTClientCore) async throws(MQTTError) {
         repeat {
-            try await prepare(core)
+            try await prepare(core, for: .change)
             // Unless a disconnect at the same time has closed it.
         } while try await journal?.removeAll() != true
     }

@@ -54,6 +54,40 @@ import Testing
         #expect(received == ["1"])
     }
 
+    @Test func `A message that is published during a disconnect does not open the store again`() async throws {
+        let code = try await Simulation.run(seed: 1, options: Self.quiet) { world in
+            let broker = try await world.startBroker()
+            func makeClient() throws -> MQTTClient {
+                var configuration = Self.session
+                configuration.sessionStore = FileSessionStore(directory: "/store")
+                return try MQTTClient(
+                    broker.mqttURL, clientID: "meter", configuration: configuration, clock: world.clock)
+            }
+            let client = try makeClient()
+            try await client.connect()
+            world.world.changeNetwork { $0.diskDelay = 1_000_000_000...1_000_000_000 }
+            let leaving = Task { await client.disconnect() }
+            while client.state.isConnected { try await world.clock.sleep(for: .milliseconds(1)) }
+            try await world.clock.sleep(for: .milliseconds(500))
+            let publishing = Task { _ = try await client.publish("1", to: "t", qos: .atLeastOnce) }
+            await leaving.value
+            var error: MQTTError?
+            do {
+                _ = try await publishing.value
+            } catch let failure as MQTTError {
+                error = failure
+            }
+            try await world.clock.sleep(for: .seconds(10))
+            // Uses the store while the other one still exists.
+            let next = try makeClient()
+            try await next.connect()
+            await next.disconnect()
+            await broker.stop()
+            return withExtendedLifetime(client) { error?.code }
+        }
+        #expect(code == .notConnected)
+    }
+
     @Test func `A store that fails while a connection is being opened stops the client`() async throws {
         let code = try await Simulation.run(seed: 1, options: Self.quiet) { world in
             let broker = try await world.startBroker()
