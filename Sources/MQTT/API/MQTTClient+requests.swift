@@ -7,14 +7,16 @@ extension MQTTClient {
     /// Publishes a request and returns the first response to it [MQTT 5.0 4.10]; 5.0 only.
     ///
     /// One subscription, made with the first request, receives the responses to all requests of a client; correlation
-    /// data tells them apart.
+    /// data tells them apart. If the server answers a request of QoS 1 with `noMatchingSubscribers`, no client received it,
+    /// and the request fails at once.
     /// - Parameters:
     ///   - payload: the payload of the request: any sequence of bytes, such as an array or `Data`.
     ///   - topic: the topic that the request is published to.
     ///   - qos: the QoS of the request. Default: 1.
     ///   - timeout: from the call to the response. Default: 10 seconds. A request that has not been sent by then never is.
     ///   - properties: response topic and correlation data are set here.
-    /// - Throws: ``MQTTError``; ``MQTTError/Code/timedOut`` without a response in time.
+    /// - Throws: ``MQTTError``; ``MQTTError/Code/timedOut`` without a response in time, ``MQTTError/Code/refused`` with the
+    ///   server's `reasonCode` if it refuses the request or reports that no client has subscribed to the topic.
     public nonisolated(nonsending) func request(
         _ payload: some Sequence<UInt8>, to topic: String, qos: QoS = .atLeastOnce, timeout: Duration = .seconds(10),
         properties: MQTTProperties = []
@@ -35,8 +37,13 @@ extension MQTTClient {
             var properties = properties
             properties.responseTopic = address
             properties.correlationData = correlation
-            try await self.publish(
+            let sent = try await self.publish(
                 request: MQTTOutgoingMessage(payload, to: topic, qos: qos, properties: properties))
+            guard sent.reasonCode == .noMatchingSubscribers else { return }
+            throw MQTTError(
+                .refused,
+                "The server delivered the request to no client, because none has subscribed to '\(topic)'. Start the client that responds, or check the topic.",
+                reasonCode: sent.reasonCode, properties: sent.properties)
         }
         return core.received(answer)
     }
@@ -56,6 +63,8 @@ extension MQTTClient {
     ///     try await client.request("{}", to: "rpc/request/{id}", responseTopic: "rpc/response/{id}")
     ///
     /// The response topic is subscribed for this request only. Messages that the server had retained there are no responses.
+    /// A server that reports no subscriber does not end the request, because the server itself may respond, as AWS IoT Core
+    /// does for its shadows.
     /// - Parameters:
     ///   - payload: the payload of the request: any sequence of bytes, such as an array or `Data`.
     ///   - topic: the topic that the request is published to. Each `{id}` in it is replaced by a number that is random.
@@ -100,10 +109,13 @@ extension MQTTClient {
     }
 
     /// Publishes a request, or takes it back if its time is over, when the task is cancelled, before it was sent.
-    private nonisolated(nonsending) func publish(request: MQTTOutgoingMessage) async throws(MQTTError) {
+    @discardableResult
+    private nonisolated(nonsending) func publish(
+        request: MQTTOutgoingMessage
+    ) async throws(MQTTError) -> MQTTPublishResult {
         let sent = try await publishForConfirmation(request)
         do throws(MQTTError) {
-            try await sent.confirmed()
+            return try await sent.confirmed()
         } catch {
             if Task.isCancelled { sent.withdraw() }
             throw error

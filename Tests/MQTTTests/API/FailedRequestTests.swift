@@ -54,6 +54,44 @@ struct FailedRequestTests {
         await broker.stop()
     }
 
+    @Test(arguments: [false, true])
+    func `a request that no client received ends at once, unless its topics tell the responses apart`(
+        byTopics: Bool
+    ) async throws {
+        let clock = try ManualClock()
+        let server = ScriptedServer(clock: clock) { step in
+            switch step.event {
+            case .connectReceived: step.accept()
+            case .subscribeReceived(let packet):
+                step.perform { machine in
+                    try? machine.engine.acknowledgeSubscribe(packet.packetID, codes: [.grantedQoS1], at: clock.loop.now)
+                }
+            default: break
+            }
+        }
+        let isAcknowledged = Mutex(false)
+        server.remark { message in
+            isAcknowledged.withLock { $0 = true }
+            return [.puback(.init(packetID: message.packetID, reasonCode: .noMatchingSubscribers))]
+        }
+        let client = server.client { $0.version = .v5_0 }
+        try await client.connect()
+        let asking = Task {
+            byTopics
+                ? try await client.request("?", to: "ask", responseTopic: "answer", timeout: .seconds(2))
+                : try await client.request("?", to: "ask", timeout: .seconds(2))
+        }
+        if byTopics {
+            #expect(await eventually { isAcknowledged.withLock { $0 } })
+            await clock.advance(by: .seconds(2))
+        }
+        let error = await #expect(throws: MQTTError.self) { try await asking.value }
+        #expect(error?.code == (byTopics ? .timedOut : .refused))
+        #expect(error?.reasonCode == (byTopics ? nil : .noMatchingSubscribers))
+        #expect(byTopics || error?.message.contains("none has subscribed to 'ask'") == true)
+        await client.disconnect()
+    }
+
     @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])
     func `a subscribe that times out unsubscribes what the server may have granted`(version: MQTTVersion) async throws {
         let clock = try ManualClock()
