@@ -58,6 +58,15 @@ public struct STOMPMessage: ReplyMessage {
     /// How many messages were dropped just before this one because its receiver was slow.
     @inlinable public var droppedBefore: Int { index == 0 ? batch.gap : 0 }
 
+    /// Whether the connection that brought the message has ended. Unless it was answered before, the broker delivers it again: skip it
+    /// instead of working on it in vain. False for messages of an `auto` subscription, which are not delivered again.
+    ///
+    /// The connection may end at any time afterwards; ``acknowledge(in:)`` then throws ``STOMPError/Code/stale``.
+    public var isStale: Bool {
+        guard batch.firstNumber != nil else { return false }
+        return batch.core.map { $0.link.perform { $0.engine.isStale(batch.connection) } } ?? true
+    }
+
     @usableFromInline package var correlation: [UInt8]? { header("correlation-id").map { Array($0.utf8) } }
 
     public var content: ArraySlice<UInt8> { body }

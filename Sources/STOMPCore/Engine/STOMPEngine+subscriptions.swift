@@ -117,14 +117,18 @@ extension STOMPEngine {
         try acknowledge("NACK", messageHeaders, connection, message, headers, transaction, receiptToken, at: now)
     }
 
+    /// Whether messages that came over a connection, by its number, can no longer be answered. Without a session they are stale,
+    /// too: waiting for the next one would not help.
+    package func isStale(_ connection: UInt32) -> Bool {
+        role == .client && !(connection == self.connection && (phase == .connected || phase == .leaving))
+    }
+
     private mutating func acknowledge(
         _ command: StaticString, _ message: RawSpan, _ connection: UInt32, _ number: STOMPMessageNumber?,
         _ headers: STOMPHeaders, _ transaction: STOMPTransaction?, _ receiptToken: UInt64?, at now: Int64
     ) throws(STOMPUsageError) {
-        // Without a session the message is stale, too: waiting for the next one would not help.
         try require(
-            connection == self.connection && (phase == .connected || phase == .leaving) || role != .client,
-            .staleMessage,
+            !isStale(connection), .staleMessage,
             "The message belongs to an earlier connection. Do not acknowledge it: the broker delivers it again.")
         try requireConnected()
         if let transaction { try check(transaction) }

@@ -77,12 +77,17 @@ import Testing
             var iterator = messages.makeAsyncIterator()
             try await client.send("x", to: "/queue/q")
             let old = try #require(try await iterator.next())
+            #expect(!old.isStale)
+            let automatic = try await client.subscribe(to: "/topic/t")
+            try await client.send("t", to: "/topic/t")
+            let unanswerable = try #require(try await automatic.first(1).first)
             let transaction = try client.begin()
             try await client.send("lost with its transaction", to: "/queue/q", in: transaction)
             await broker.dropAllConnections()
             let again = try #require(try await iterator.next())
             #expect(again.text == "x")
             #expect(again.header("redelivered") == "true")
+            #expect(old.isStale && !again.isStale && !unanswerable.isStale)
             await expectError(.stale) { try old.acknowledge() }
             await expectError(.stale) { try old.reject() }
             await expectError(.stale) { try await client.send("y", to: "/queue/q", in: transaction) }
@@ -93,6 +98,7 @@ import Testing
             try await client.sendAndConfirm("only this", to: "/queue/q")
             #expect(try await iterator.next()?.text == "only this")
             await client.disconnect()
+            #expect(again.isStale && !unanswerable.isStale)
             await expectError(.stale) { try again.acknowledge() }
         }
     }
