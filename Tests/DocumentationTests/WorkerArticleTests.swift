@@ -53,6 +53,25 @@ struct WorkerArticleTests {
         await broker.stop()
     }
 
+    @Test func `A meter is online, reports readings, and is offline when it has ended`() async throws {
+        let broker = try await LoopbackBroker.start()
+        let url = try broker.mqttURL
+        let scratch = try ScratchDirectory("meter")
+        let reader = MQTTClient(url, clientID: "reader")
+        try await reader.connect()
+        var states = try await reader.subscribe(to: "meters/+/status").makeAsyncIterator()
+        var readings = try await reader.subscribe(to: "meters/+/reading").makeAsyncIterator()
+        let meter = makeMeter(url, store: scratch.path)
+        let running = Task { try await runMeter(meter, read: { 21.5 }, log: { _ in }) }
+        #expect(try await states.next()?.text == "online")
+        #expect(try await readings.next()?.text == "21.5")
+        await end(meter)
+        try await running.value
+        #expect(try await states.next()?.text == "offline")
+        await reader.disconnect()
+        await broker.stop()
+    }
+
     @MainActor @Test func `A model without an attribute for its actor shows and reports readings`() async throws {
         let broker = try await LoopbackBroker.start()
         let model = RoomModel(client: MQTTClient(try broker.mqttURL, clientID: "phone"))

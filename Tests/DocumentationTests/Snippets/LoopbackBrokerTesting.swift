@@ -99,3 +99,12 @@ func startStrictBroker() async throws -> LoopbackBroker {
     options.limits.maximumQueueMessages = 100
     return try await LoopbackBroker.start(options)
 }
+
+func startTLSBroker(certificate: String, key: String, authority: String) async throws -> (LoopbackBroker, MQTTClient) {
+    var options = LoopbackBrokerOptions()
+    options.tls = TLSServerOptions(identity: TLSIdentity(certificates: .file(certificate), key: .file(key)))
+    let broker = try await LoopbackBroker.start(options)
+    var configuration = MQTTConfiguration(clientID: "meter")
+    configuration.tls.trust = .authorities([.file(authority)])
+    return (broker, try MQTTClient(broker.mqttsURL, configuration: configuration))
+}

@@ -56,7 +56,12 @@ func askForTheTime(client: MQTTClient) async throws -> String? {
 
 func tellTheTime(client: MQTTClient) async throws {
     for try await request in try await client.subscribe(to: "clock/requests") {
-        try await client.reply(to: request, with: "12:00")
+        do {
+            try await client.reply(to: request, with: "12:00")
+        } catch {
+            guard [.invalidRequest, .notAllowed, .refused].contains(error.code) else { throw error }
+            print("No response to \(request.topic): \(error.message)")
+        }
     }
 }
 

@@ -13,10 +13,10 @@ func showDoors(_ client: MQTTClient) async throws {
     for try await door in try await client.subscribe(to: "house/+/door") { print(door.topic, door.text ?? "") }
 }
 
-func networkIsBack(client: MQTTClient) {
-    client.networkChanged()
-}
-
 func waitUntilConnected(client: MQTTClient) async {
     for await state in client.states where state.isConnected { break }
+}
+
+func networkIsBack(client: MQTTClient) {
+    client.networkChanged()
 }

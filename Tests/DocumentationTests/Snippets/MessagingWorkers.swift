@@ -26,7 +26,8 @@ func billOrders(_ client: STOMPClient) async throws {
     do {
         let orders = try await client.subscribe(
             to: .pizzaOrders, acknowledgement: .clientIndividual, options: STOMPSubscribeOptions(prefetch: 10))
-        for try await order in orders { try await bill(order, client) }
+        // After a reconnect the buffer may hold orders that the broker delivers again.
+        for try await order in orders where !order.isStale { try await bill(order, client) }
     } catch {
         guard (error as? STOMPError)?.code == .cancelled else { throw error }
     }
@@ -42,7 +43,7 @@ func bill(_ order: STOMPDecodedMessage<PizzaOrder>, _ client: STOMPClient) async
         }
     } catch let failure as DecodeFailure {
         print("Not an order:", failure.message)
-        // If the connection is lost now, the message is delivered and rejected once more.
+        // Throws if the connection is lost now: the message is then delivered and rejected once more.
         try? order.reject(requeue: false)
     } catch {
         guard let error = error as? STOMPError,

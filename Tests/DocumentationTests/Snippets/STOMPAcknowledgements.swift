@@ -15,6 +15,19 @@ func processOrders(client: STOMPClient) async throws {
 
 func isComplete(_ order: STOMPMessage) -> Bool { order.text?.contains("pizza") == true }
 
+func processFresh(client: STOMPClient) async throws {
+    let orders = try await client.subscribe(to: "/queue/orders", acknowledgement: .clientIndividual)
+    for try await order in orders where !order.isStale {
+        print(order.text ?? "")
+        do {
+            try order.acknowledge()
+        } catch {
+            // The connection was lost during the work: the order comes again.
+            guard error.code == .stale else { throw error }
+        }
+    }
+}
+
 extension STOMPDestination<String> {
     // The exchange behind /topic/, so that a durable subscription keeps the dead letters.
     static let checkedOrders = STOMPDestination.text(

@@ -75,7 +75,12 @@ func askForThePrice(client: STOMPClient) async throws -> String? {
 
 func tellPrices(client: STOMPClient) async throws {
     for try await question in try await client.subscribe(to: "/queue/prices") {
-        try await client.reply(to: question, with: "12.50")
+        do {
+            try await client.reply(to: question, with: "12.50")
+        } catch {
+            guard [.invalidRequest, .notConnected].contains(error.code) else { throw error }
+            print("No answer to \(question.messageID ?? ""): \(error.message)")
+        }
     }
 }
 
