@@ -83,7 +83,8 @@ public struct PayloadCodings: PayloadCoding {
 }
 
 extension PayloadCoding where Self == PayloadCodings {
-    /// Several formats at once, chosen by the content type of each message; values are encoded in the first.
+    /// Several formats at once, chosen by the content type of each message; one that names none is decoded in the first format
+    /// in which it can be. Values are encoded in the first.
     public static func anyOf<each Other: PayloadCoding>(
         _ first: some PayloadCoding, _ others: repeat each Other
     ) -> PayloadCodings {

@@ -6,7 +6,8 @@ extension STOMPClient {
     ///
     /// - Parameter name: its name for the broker and its logs, which no other transaction of the connection may have (STOMP
     ///   1.2 "BEGIN"); it must not begin with `tx-`. Default: nil, a number.
-    /// - Throws: ``STOMPError``; ``STOMPError/Code/invalidRequest`` for a name that an open transaction has.
+    /// - Throws: ``STOMPError``; ``STOMPError/Code/notConnected`` without a connection, ``STOMPError/Code/invalidRequest`` for a
+    ///   name that an open transaction has.
     public nonisolated func begin(named name: String? = nil) throws(STOMPError) -> STOMPTransactionHandle {
         STOMPTransactionHandle(
             transaction: try sender.write { engine, now throws(STOMPUsageError) in
@@ -15,6 +16,9 @@ extension STOMPClient {
     }
 
     /// Commits a transaction and returns when the broker has confirmed that.
+    ///
+    /// - Throws: ``STOMPError``: ``STOMPError/Code/stale`` if its connection has ended, so that nothing of it happened;
+    ///   with ``STOMPError/Code/connectionLost`` and ``STOMPError/Code/timedOut`` it is not known whether it happened.
     public nonisolated(nonsending) func commit(_ handle: STOMPTransactionHandle) async throws(STOMPError) {
         try await sender.confirmed { engine, token, now throws(STOMPUsageError) in
             try engine.commit(handle.transaction, receiptToken: token, at: now)
@@ -22,6 +26,8 @@ extension STOMPClient {
     }
 
     /// Aborts a transaction.
+    ///
+    /// - Throws: ``STOMPError``; ``STOMPError/Code/stale`` if it has ended.
     public nonisolated func abort(_ handle: STOMPTransactionHandle) throws(STOMPError) {
         try sender.write { engine, now throws(STOMPUsageError) in try engine.abort(handle.transaction, at: now) }
     }
@@ -29,7 +35,7 @@ extension STOMPClient {
     /// Runs `body` in a transaction: commits when it returns, aborts when it throws.
     ///
     /// A transaction does not survive its connection: then the commit throws ``STOMPError/Code/stale``, and nothing of it
-    /// has been processed.
+    /// has been processed. Without a connection this throws ``STOMPError/Code/notConnected`` and does not run `body`.
     /// - Parameters:
     ///   - name: see ``begin(named:)``. Default: nil, a number.
     ///   - body: sends, acknowledges and rejects in the transaction that it is passed.

@@ -178,7 +178,8 @@ public struct TLSPreSharedKey: Sendable, Hashable {
         self.key = key
     }
 
-    /// Makes a key of hexadecimal digits, as Mosquitto's `psk_file` has it behind the colon; nil if they are not a key.
+    /// Makes a key of hexadecimal digits, as Mosquitto's `psk_file` has it behind the colon; nil unless they are
+    /// hexadecimal digits in pairs.
     public init?(identity: String, hexadecimal digits: String) {
         let values = digits.utf8.map { Character(Unicode.Scalar($0)).hexDigitValue }
         guard values.count % 2 == 0, !values.contains(nil) else { return nil }
