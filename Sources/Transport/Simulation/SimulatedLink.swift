@@ -26,6 +26,7 @@ package final class SimulatedLink: @unchecked Sendable {
         let ended: () -> Void = { [weak self] in self?.endIfClosed() }
         up.ended = ended
         down.ended = ended
+        client.closed = { [weak world] in world?.clientClosed() }
     }
 
     /// Cuts the connection at a later packet of a direction.
@@ -41,10 +42,11 @@ package final class SimulatedLink: @unchecked Sendable {
     package func die(isUp: Bool?) {
         world.record(.note("#\(number) dies\(isUp.map { $0 ? " to the server" : " to the client" } ?? "")"))
         if isUp != false { up.die() }
-        if isUp != true {
-            down.die()
-            diedAt = diedAt ?? world.now
-        }
+        guard isUp != true else { return }
+        down.die()
+        guard diedAt == nil else { return }
+        diedAt = world.now
+        up.noteProgress(until: world.now.advanced(byNanoseconds: Self.keepAlive))
     }
 
     /// When the client's direction of reading died.
@@ -53,11 +55,20 @@ package final class SimulatedLink: @unchecked Sendable {
     /// Nanoseconds for which the client has kept the connection although nothing could arrive.
     var deathTime: Int64 { diedAt.map { world.now - $0 } ?? 0 }
 
-    /// The same, counted from when nothing moved to the server any more either: a client that sees its bytes move may wait
-    /// for an answer to them. They count for a minute.
-    var stillTime: Int64 {
-        diedAt.map { world.now - max($0, min(up.lastArrival, $0.advanced(byNanoseconds: 60_000_000_000))) } ?? 0
+    /// Nanoseconds for which the client has kept such a connection beyond what MQTT's default keep alive documents.
+    ///
+    /// PINGREQ leaves after a minute without a packet from the server, and its answer may take ten seconds; from then on as
+    /// long as the server takes bytes that were written before PINGREQ, which the client looks at every ten seconds.
+    var overdueTime: Int64 {
+        guard let diedAt else { return 0 }
+        let due = max(
+            diedAt.advanced(byNanoseconds: Self.keepAlive + Self.pingTimeout),
+            up.lastProgress.advanced(byNanoseconds: 2 * Self.pingTimeout))
+        return max(0, world.now - due)
     }
+
+    private static let keepAlive: Int64 = 60_000_000_000
+    private static let pingTimeout: Int64 = 10_000_000_000
 
     /// Cuts the connection now. What is on its way is lost from some byte on.
     package func cut() {
@@ -69,7 +80,7 @@ package final class SimulatedLink: @unchecked Sendable {
 
     private func clientCloses() {
         guard diedAt != nil else { return }
-        world.clientLeft(after: deathTime, still: stillTime)
+        world.clientLeft(after: deathTime, overdue: overdueTime)
         diedAt = nil
     }
 
@@ -95,8 +106,10 @@ final class SimulatedPipe: @unchecked Sendable {
     private var arrived: [UInt8] = []
     private var head = 0
     private(set) var written = 0
-    /// When bytes last arrived at the other end.
-    private(set) var lastArrival: Int64 = 0
+    /// When the other end last took bytes that were written before some moment, and the position of the last of them.
+    private(set) var lastProgress: Int64 = 0
+    private var progressEnd: Int64 = 0
+    private var progressPosition = 0
     private var writerIsClosed = false
     private var readerIsClosed = false
     private var isCut = false
@@ -116,7 +129,6 @@ final class SimulatedPipe: @unchecked Sendable {
     /// The writer ends the direction, or the connection is cut.
     var closing: () -> Void = {}
 
-    private static let capacity = 1 << 16
     private static let segment = 256
 
     init(link: Int, isUp: Bool, world: SimulatedWorld, loop: EventLoop) {
@@ -127,7 +139,7 @@ final class SimulatedPipe: @unchecked Sendable {
     }
 
     private var arrivedCount: Int { arrived.count - head }
-    private var room: Int { max(0, Self.capacity - arrivedCount - transitCount - vanished) }
+    private var room: Int { max(0, world.capacity - arrivedCount - transitCount - vanished) }
     var delivered: Int { written - transitCount - arrivedCount - vanished }
     var isClosed: Bool { writerIsClosed || isCut }
     /// Whether the reader can know that nothing follows what has arrived.
@@ -168,11 +180,15 @@ final class SimulatedPipe: @unchecked Sendable {
             let bytes = unsafe Array(buffer[..<count])
             world.record(.wrote(link: link, isUp: isUp, bytes: bytes))
             written += count
+            if loop.now <= progressEnd { progressPosition = written }
             send(bytes)
         }
         if isCutNow { cut() }
         return count > 0 ? .bytes(count) : .failed(EPIPE)
     }
+
+    /// From now on notes when the other end takes bytes that are written until then.
+    func noteProgress(until end: Int64) { (progressEnd, progressPosition) = (end, written) }
 
     func die() {
         isDead = true
@@ -210,7 +226,6 @@ final class SimulatedPipe: @unchecked Sendable {
             transitCount -= bytes.count
             guard !readerIsClosed else { continue }
             arrived += bytes
-            lastArrival = now
             world.record(.arrived(link: link, isUp: isUp, count: bytes.count))
         }
         notifyBoth()
@@ -226,6 +241,7 @@ final class SimulatedPipe: @unchecked Sendable {
         unsafe arrived.withUnsafeBytes { bytes in
             unsafe buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[head..<(head + count)]))
         }
+        if delivered < progressPosition { lastProgress = loop.now }
         head += count
         if head == arrived.count {
             arrived.removeAll(keepingCapacity: true)
@@ -273,6 +289,8 @@ final class SimulatedStream: NotifyingStream, @unchecked Sendable {
     private let incoming: SimulatedPipe
     private let outgoing: SimulatedPipe
     private var notifier: StreamNotifier?
+    /// Called once.
+    var closed: (() -> Void)?
 
     init(incoming: SimulatedPipe, outgoing: SimulatedPipe) {
         self.incoming = incoming
@@ -315,6 +333,8 @@ final class SimulatedStream: NotifyingStream, @unchecked Sendable {
         detach()
         outgoing.endWriting()
         incoming.endReading()
+        closed?()
+        closed = nil
     }
 
     var readiness: Readiness {

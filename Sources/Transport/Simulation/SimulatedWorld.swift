@@ -20,6 +20,8 @@ package final class SimulatedWorld: Sendable {
         package var diskDelay: ClosedRange<Int64> = 0...0
         /// Whether names are not found.
         package var hidesNames = false
+        /// Bytes of each direction of a connection that have been written and not read: what systems hold of them.
+        package var capacity = 1 << 16
         /// Whether attempts to connect are refused.
         package var refuses = false
         /// Whether the device of the clients has no network.
@@ -39,7 +41,10 @@ package final class SimulatedWorld: Sendable {
         var portCount = 0
         /// Nanoseconds.
         var longestDeath: Int64 = 0
-        var longestStillness: Int64 = 0
+        var longestOverdue: Int64 = 0
+        /// Clients' ends of connections that are open, and the most that there were.
+        var openCount = 0
+        var mostOpen = 0
         var interfaceCount = 0
         /// By how many milliseconds the time of day was set forward.
         var clockChange: Int64 = 0
@@ -284,12 +289,20 @@ package final class SimulatedWorld: Sendable {
 
     var now: Int64 { state.withLock { $0.now } }
 
-    func clientLeft(after time: Int64, still: Int64) {
+    /// Bytes that each direction of a connection holds.
+    var capacity: Int { state.withLock { $0.network.capacity } }
+
+    func clientLeft(after time: Int64, overdue: Int64) {
         state.withLock { state in
             state.longestDeath = max(state.longestDeath, time)
-            state.longestStillness = max(state.longestStillness, still)
+            state.longestOverdue = max(state.longestOverdue, overdue)
         }
     }
+
+    func clientClosed() { state.withLock { $0.openCount -= 1 } }
+
+    /// The descriptors that clients have open, and the most that they had open at any time.
+    package var openConnections: (now: Int, most: Int) { state.withLock { ($0.openCount, $0.mostOpen) } }
 
     /// The longest time for which a client has kept a connection on which nothing could arrive.
     package var longestDeath: Duration {
@@ -297,10 +310,10 @@ package final class SimulatedWorld: Sendable {
         return .nanoseconds(max(open, state.withLock { $0.longestDeath }))
     }
 
-    /// The same, counted from when nothing moved in the other direction any more either; that counts for a minute.
-    package var longestStillness: Duration {
-        let open = links.map(\.stillTime).max() ?? 0
-        return .nanoseconds(max(open, state.withLock { $0.longestStillness }))
+    /// The longest time for which a client has kept such a connection beyond what MQTT's default keep alive documents.
+    package var longestOverdue: Duration {
+        let open = links.map(\.overdueTime).max() ?? 0
+        return .nanoseconds(max(open, state.withLock { $0.longestOverdue }))
     }
 
     func forget(_ link: SimulatedLink) { state.withLock { $0.links[link.number] = nil } }
@@ -376,6 +389,8 @@ package final class SimulatedWorld: Sendable {
             state.linkCount += 1
             let link = SimulatedLink(number: state.linkCount, world: self, loop: loop)
             state.links[link.number] = link
+            state.openCount += 1
+            state.mostOpen = max(state.mostOpen, state.openCount)
             return link
         }
         record(.note("#\(link.number) opened to \(endpoint)"))

@@ -31,12 +31,12 @@ final class ClientProcess: Sendable {
     /// What the store holds; nil without one.
     let contents: StoreContents?
     private let world: Simulation
-    private let onEvent: @Sendable (MQTTEvent) -> Void
+    private let onEvent: @Sendable (MQTTEvent, StoreContents?) -> Void
     private let state: Mutex<State>
 
     init(
         _ name: String, _ url: String, _ configuration: MQTTConfiguration, _ store: StoreKind, _ world: Simulation,
-        onEvent: @escaping @Sendable (MQTTEvent) -> Void
+        onEvent: @escaping @Sendable (MQTTEvent, StoreContents?) -> Void
     ) {
         (self.name, self.url, self.store, self.world, self.onEvent) = (name, url, store, world, onEvent)
         contents = store == .none ? nil : StoreContents(world)
@@ -71,7 +71,7 @@ final class ClientProcess: Sendable {
 
     private func watch(_ client: MQTTClient, _ life: Int) {
         let watch = ClientWatch(name)
-        let task = watch.watch(client, world, onEvent)
+        let task = watch.watch(client, world) { [onEvent, contents] event in onEvent(event, contents) }
         state.withLock { $0.watches.append((watch, client, task)) }
     }
 
@@ -141,6 +141,7 @@ final class StoreContents: Sendable {
         /// That of the process that may open the store.
         var life = 1
         var isEstablished = false
+        var wasEstablished = false
         /// Every message that was ever stored: its topic and text.
         var messages: Set<String> = []
         /// Identifiers of received messages of QoS 2, and when others were last released.
@@ -164,6 +165,7 @@ final class StoreContents: Sendable {
     func begin(_ records: [MQTTStoreRecord]) {
         state.withLock { ($0.isEstablished, $0.received) = (false, []) }
         add(records)
+        state.withLock { $0.wasEstablished = $0.isEstablished }
     }
 
     func add(_ records: [MQTTStoreRecord]) {
@@ -190,6 +192,8 @@ final class StoreContents: Sendable {
 
     /// Whether it holds that the server may have a session.
     var isEstablished: Bool { state.withLock { $0.isEstablished } }
+    /// Whether it did when it was opened.
+    var wasEstablished: Bool { state.withLock { $0.wasEstablished } }
 
     func hasHeld(_ topic: String, _ text: String) -> Bool {
         state.withLock { $0.messages.contains("\(topic) \(text)") }

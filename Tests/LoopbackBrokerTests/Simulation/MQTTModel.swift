@@ -102,7 +102,11 @@ final class MQTTModel: Sendable {
         let turn = turn.load(ordering: .relaxed)
         // While it disconnects, an acknowledgement may come too late.
         let isLate = turnsLeft.withLock { $0.contains(turn) }
-        topics.withLock { $0[topic]?.processed[number] = isLate ? 0 : turn }
+        topics.withLock { topics in
+            // For one of before its client has stopped it does nothing.
+            guard topics[topic]?.turns[number]?.contains(turn) == true else { return }
+            topics[topic]?.processed[number] = isLate ? 0 : turn
+        }
     }
 
     /// Counts messages that were begun.

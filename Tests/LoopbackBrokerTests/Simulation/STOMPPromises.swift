@@ -6,25 +6,33 @@ import Synchronization
 /// A world of STOMP, with the promises of its clients and a model that checks them: what a producer was told to be
 /// processed is not lost; what was acknowledged does not come again; and a transaction takes effect whole or not at all, be
 /// it one that acknowledges an order and sends its bill, so that each order has one bill, or one that sends a pair of
-/// messages. And as for MQTT: a cancelled call ends at once, states and attempts are legal, and dead connections end.
+/// messages. And as for MQTT: a cancelled call ends at once, states and attempts are legal, dead connections end, and what
+/// waits keeps within its bounds.
 enum STOMPPromises {
     static var options: SimulationOptions {
         var options = SimulationOptions()
         options.acts = [
             "suspend the producer", "suspend the consumer", "tell of a network", "subscribe for a time", "move",
+            "send many",
         ]
         return options
     }
 
     private static let orders = 12
     private static let pairs = 8
+    private static let receipts = 6
+    private static let outbox = 1_000
     private struct Aborted: Error {}
 
     @Sendable static func body(_ world: Simulation) async throws {
         var random = world.makeRandom()
         let broker = try await world.startBroker(host: "broker.example")
         let url = broker.url("stomp", broker.ports.stomp, using: &random)
-        let producer = STOMPClient(url, clock: world.clock)
+        // In every other world systems hold little of what is written.
+        if Bool.random(using: &random) { world.world.changeNetwork { $0.capacity = 2_000 } }
+        var bounded = STOMPConfiguration()
+        (bounded.maximumReceipts, bounded.maximumOutboxBytes) = (receipts, outbox)
+        let producer = STOMPClient(url, configuration: bounded, clock: world.clock)
         var configuration = STOMPConfiguration()
         configuration.reconnect.maximumConnectionAge = .seconds(40)
         let consumer = STOMPClient(url, configuration: configuration, clock: world.clock)
@@ -38,6 +46,7 @@ enum STOMPPromises {
         let bills = auditor.subscription(to: "/queue/bills", acknowledgement: .clientIndividual)
         for client in clients { await client.start() }
         act(world, clients, model)
+        let checking = Task { [random = world.makeRandom()] in await checkBounds(producer, random, world, model) }
         for (name, client) in [("suspend the producer", producer), ("suspend the consumer", consumer)] {
             world.onAct(name) { random in
                 var random = random
@@ -82,9 +91,13 @@ enum STOMPPromises {
         try model.check(world)
         let open = broker.openTransactions
         try world.require(open == 0, "\(open) transactions are neither committed nor aborted")
-        for client in clients {
+        checking.cancel()
+        await checking.value
+        for (name, client) in zip(["producer", "consumer", "auditor"], clients) {
+            let left = client.backlog
             try world.require(
-                client.backlog.messagesInFlight == 0, "a client awaits \(client.backlog.messagesInFlight) receipts")
+                left.messagesInFlight == 0 && left.outboxBytes == 0 && left.unreadBytes == 0
+                    && left.unacknowledgedMessages == 0, "the \(name) has a backlog of \(left) at the end")
             await client.disconnect()
         }
         try await consuming.value
@@ -103,6 +116,43 @@ enum STOMPPromises {
         // Twice the heart-beat, and the time that closing takes; or the time for connecting, without heart-beats.
         let longest = world.world.longestDeath
         try world.require(longest <= .seconds(32), "a client kept a dead connection for \(longest)")
+        // What closing leaves for a moment.
+        try await world.clock.sleep(for: .seconds(5))
+        let (opened, most) = world.world.openConnections
+        try world.require(opened == 0, "\(opened) connections are open, but all clients have disconnected")
+        // One that is used, and one whose last bytes are read.
+        try world.require(most <= 6, "three clients had \(most) connections at a time")
+        let alarms = world.clock.loop.alarmCount
+        try world.require(alarms == 0, "\(alarms) alarms are set, but all clients have disconnected")
+    }
+
+    /// Compares what waits with what the configuration allows, at random moments. What is not as it must be counts if it is
+    /// the same a moment later: callers that have an answer may not have been resumed.
+    private static func checkBounds(
+        _ producer: STOMPClient, _ random: SimulationRandom, _ world: Simulation, _ model: STOMPModel
+    ) async {
+        var random = random
+        func found() -> [String] {
+            var found: [String] = []
+            let (backlog, waiting) = (producer.backlog, model.waitingCount)
+            if waiting > receipts { found.append("\(waiting) calls await receipts, \(receipts) may") }
+            // Besides a call for an order and one of a transaction, whose frames have receipts too.
+            if backlog.messagesInFlight > receipts + 1 {
+                found.append(
+                    "\(backlog.messagesInFlight) receipts are awaited, \(receipts) may be, and one of a transaction")
+            }
+            // Frames that end a transaction or a subscription do not wait for room.
+            if backlog.outboxBytes > outbox + 2_000 {
+                found.append("the outbox has \(backlog.outboxBytes) bytes, \(outbox) may wait")
+            }
+            return found
+        }
+        while (try? await world.clock.sleep(for: .milliseconds(Int.random(in: 1...5_000, using: &random)))) != nil {
+            let first = found()
+            guard !first.isEmpty, (try? await world.clock.sleep(for: .microseconds(1_500))) != nil else { continue }
+            let second = found()
+            for text in first where second.contains(text) { model.broke(text) }
+        }
     }
 
     private static func act(_ world: Simulation, _ clients: [STOMPClient], _ model: STOMPModel) {
@@ -117,6 +167,23 @@ enum STOMPPromises {
             let start = world.clock.now
             await call.value
             model.cancelled(after: start.duration(to: world.clock.now))
+        }
+        // More than may be confirmed at a time: those that find no room fail at once.
+        world.onAct("send many") { _ in
+            await withTaskGroup(of: Void.self) { group in
+                for _ in 0..<12 {
+                    group.addTask {
+                        model.began()
+                        do {
+                            let text = String(repeating: "m", count: 300)
+                            try await clients[0].sendAndConfirm(text, to: "/topic/many")
+                        } catch {
+                            world.note("one of many: \(error)")
+                        }
+                        model.ended()
+                    }
+                }
+            }
         }
         // Subscriptions and confirmed messages beside those that count, cancelled at any moment.
         world.onAct("subscribe for a time") { random in
@@ -223,12 +290,22 @@ final class STOMPModel: Sendable {
         var receivedAfterRelease = 0
         var longestCancellation = Duration.zero
         var delivered = 0
+        /// Calls of those that send many.
+        var waiting = 0
+        var broken = ""
     }
 
     private let state = Mutex(State())
 
     func began(_ order: Int) { state.withLock { _ = $0.begun.insert(order) } }
     func confirmed(_ order: Int) { state.withLock { _ = $0.confirmed.insert(order) } }
+
+    func began() { state.withLock { $0.waiting += 1 } }
+    func ended() { state.withLock { $0.waiting -= 1 } }
+    var waitingCount: Int { state.withLock { $0.waiting } }
+
+    /// What a client did that it must not do; the first counts.
+    func broke(_ text: String) { state.withLock { if $0.broken.isEmpty { $0.broken = text } } }
 
     func acknowledged(_ order: String) { state.withLock { _ = $0.acknowledged.insert(order) } }
     func committed(_ pair: Int) { state.withLock { _ = $0.committed.insert(pair) } }
@@ -267,6 +344,7 @@ final class STOMPModel: Sendable {
 
     func check(_ world: Simulation) throws {
         let state = state.withLock { $0 }
+        try world.require(state.broken.isEmpty, state.broken)
         let lost = state.confirmed.subtracting(state.bills.keys).sorted()
         try world.require(lost.isEmpty, "orders \(lost) have no bill")
         try world.require(
