@@ -110,13 +110,18 @@ struct MQTTMachine: ClientMachine, ~Copyable {
 
     mutating func receive(_ bytes: RawSpan, at now: Int64, into afterLock: MQTTAfterLock) -> Int {
         afterLock.work.core = core
-        let consumed: Int
-        if let router = core?.subscriptions.knownRouter {
-            router.beginRead()
-            consumed = engine.receive(bytes, at: now, into: &afterLock.work.effects, knowing: router.topics)
-        } else {
-            consumed = engine.receive(bytes, at: now, into: &afterLock.work.effects)
+        let router = core?.subscriptions.knownRouter
+        if afterLock.work.pieceStart == 0 { router?.beginRead() }
+        var consumed = afterLock.work.pieceStart
+        let end = min(bytes.byteCount, consumed + Link<MQTTMachine>.longestPiece)
+        consumed = receive(bytes.extracting(..<end), from: consumed, router, at: now, into: afterLock)
+        // What follows an event is read under the same lock; so is a packet that is longer than a piece.
+        if end < bytes.byteCount, consumed > afterLock.work.pieceStart, afterLock.work.effects.events.isEmpty {
+            afterLock.work.pieceStart = consumed
+            return 0
         }
+        if end < bytes.byteCount { consumed = receive(bytes, from: consumed, router, at: now, into: afterLock) }
+        afterLock.work.pieceStart = 0
         for event in afterLock.work.effects.events {
             // Messages may follow CONNACK in the same read.
             if case .connected(let info) = event.kind { unmatched.connected(info, engine, at: now) }
@@ -128,6 +133,16 @@ struct MQTTMachine: ClientMachine, ~Copyable {
         if journal != nil { reading.update(&engine, at: now) }
         collect(into: afterLock, at: now)
         return consumed
+    }
+
+    private mutating func receive(
+        _ bytes: RawSpan, from start: Int, _ router: MQTTRouter?, at now: Int64, into afterLock: MQTTAfterLock
+    ) -> Int {
+        guard let router else {
+            return engine.receive(
+                bytes, from: start, at: now, into: &afterLock.work.effects, knowing: TopicTable(seed: 0))
+        }
+        return engine.receive(bytes, from: start, at: now, into: &afterLock.work.effects, knowing: router.topics)
     }
 
     mutating func handleTimeout(at now: Int64, progress: LinkProgress, into afterLock: MQTTAfterLock) {

@@ -16,6 +16,8 @@ final class MQTTAfterLock: LinkAfterLock {
 
     init() {}
 
+    var isReceiving: Bool { work.pieceStart > 0 }
+
     private final class Apart {
         let afterLock = MQTTAfterLock()
     }
@@ -119,6 +121,8 @@ final class MQTTAfterLock: LinkAfterLock {
 struct MQTTWork: ~Copyable {
     var core: MQTTClientCore?
     var effects = MQTTEffects()
+    /// Where the next piece of the bytes begins that are being received.
+    var pieceStart = 0
     var version = MQTTVersion.v3_1_1
     /// The subscription that receives every message of this read, if there is only one.
     var uniformRoute: MQTTRoute?

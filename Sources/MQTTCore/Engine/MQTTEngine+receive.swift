@@ -13,17 +13,21 @@ extension MQTTEngine {
 
     /// The same for a caller with a table of topics, whose numbers the records of messages get.
     ///
-    /// - Parameter topics: only topics of messages that an engine has received.
+    /// - Parameters:
+    ///   - start: where this piece of the bytes begins; the effects are those of the pieces before it.
+    ///   - topics: only topics of messages that an engine has received.
+    /// - Returns: where it has stopped.
     package mutating func receive(
-        _ bytes: RawSpan, at now: Int64, into effects: inout MQTTEffects, knowing topics: borrowing TopicTable
+        _ bytes: RawSpan, from start: Int = 0, at now: Int64, into effects: inout MQTTEffects,
+        knowing topics: borrowing TopicTable
     ) -> Int {
         guard phase != .closed, phase != .closing else { return bytes.byteCount }
         if effects.messages.isEmpty { inboundAliases.beginRead() }
         // Any byte is a sign of life for a client; a server requires whole packets within the keep alive [MQTT 5.0 3.1.2-22].
         if !isServer { keepAlive.received(at: now) }
-        var offset = 0
+        var offset = start
         do throws(MQTTProtocolError) {
-            if phase == .connected { try receivePlainPackets(bytes, at: &offset, now, &effects, topics) }
+            if phase == .connected { try receivePlainPackets(bytes, at: &offset, now, &effects, topics, start > 0) }
             while let header = try MQTTFrameHeader.parse(
                 bytes, at: offset, maximumPacketSize: acceptedPacketSize,
                 maximumControlPacketSize: Int(acceptedControlPacketSize), version: version),
@@ -37,7 +41,7 @@ extension MQTTEngine {
                 }
                 offset += header.packetCount
                 guard phase == .connected else { continue }
-                try receivePlainPackets(bytes, at: &offset, now, &effects, topics)
+                try receivePlainPackets(bytes, at: &offset, now, &effects, topics, start > 0)
             }
         } catch {
             let awaitsConnack = phase == .connecting && !isServer
@@ -57,7 +61,7 @@ extension MQTTEngine {
             fail(awaitsConnack && Self.isTLSAlert(bytes) ? .answersInTLS : error, into: &effects)
             return bytes.byteCount
         }
-        if isServer && offset > 0 { keepAlive.received(at: now) }
+        if isServer && offset > start { keepAlive.received(at: now) }
         return offset
     }
 
@@ -187,22 +191,26 @@ extension MQTTEngine {
     /// Reads what the general path is not needed for: messages, then acknowledgements. Advances to where they end.
     private mutating func receivePlainPackets(
         _ bytes: RawSpan, at offset: inout Int, _ now: Int64, _ effects: inout MQTTEffects,
-        _ topics: borrowing TopicTable
+        _ topics: borrowing TopicTable, _ isContinued: Bool
     ) throws(MQTTProtocolError) {
-        offset = receivePlainMessages(bytes, from: offset, &effects, topics)
+        offset = receivePlainMessages(bytes, from: offset, &effects, topics, isContinued)
         try receivePlainAcknowledgements(bytes, at: &offset, now, &effects)
     }
 
     /// Reads PUBLISH packets as long as one follows the other and a ``PublishReader`` can judge them, and returns where
     /// they end. Everything else is left to the general path.
+    ///
+    /// - Parameter isContinued: whether the messages before these are in the same bytes.
     private mutating func receivePlainMessages(
-        _ bytes: RawSpan, from start: Int, _ effects: inout MQTTEffects, _ topics: borrowing TopicTable
+        _ bytes: RawSpan, from start: Int, _ effects: inout MQTTEffects, _ topics: borrowing TopicTable,
+        _ isContinued: Bool
     ) -> Int {
         let (firstToken, firstMessage) = (session.inbound.nextToken, effects.messages.count)
         var reader = PublishReader(
             hasProperties: version.hasProperties, isServer: isServer, maximumPacketSize: acceptedPacketSize,
             maximumPropertiesCount: Int(acceptedControlPacketSize),
             tokens: firstToken..<firstToken + UInt64(max(0, inboundRoom)))
+        if isContinued, let last = effects.messages.last { reader.resume(after: last) }
         var end = start
         while bytes.byteCount - end >= 4 {
             // Room is taken for many at a time: asking for each whether there is some costs as much as parsing it.

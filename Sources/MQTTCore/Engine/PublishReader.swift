@@ -36,6 +36,14 @@ struct PublishReader {
         self.tokens = tokens
     }
 
+    /// Continues behind a message in the same bytes, whose topic the next one may have.
+    mutating func resume(after message: MQTTMessageRecord) {
+        guard !message.isTopicAliased else { return }
+        topicStart = Int(message.topicStart) - 2
+        topicCount = Int(message.topicCount) + 2
+        topicNumber = message.topicNumber
+    }
+
     /// What was read: where it ends, and how many messages have another topic than the one before them.
     struct Outcome {
         var end: Int

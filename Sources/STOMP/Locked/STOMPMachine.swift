@@ -82,7 +82,18 @@ struct STOMPMachine: ClientMachine, ~Copyable {
 
     mutating func receive(_ bytes: RawSpan, at now: Int64, into afterLock: STOMPAfterLock) -> Int {
         afterLock.core = core
-        let consumed = engine.receive(bytes, at: now, into: &afterLock.effects)
+        var consumed = afterLock.pieceStart
+        let end = min(bytes.byteCount, consumed + Link<STOMPMachine>.longestPiece)
+        consumed = engine.receive(bytes.extracting(..<end), from: consumed, at: now, into: &afterLock.effects)
+        // What follows an event is read under the same lock; so is a frame that is longer than a piece.
+        if end < bytes.byteCount, consumed > afterLock.pieceStart, afterLock.effects.events.isEmpty {
+            afterLock.pieceStart = consumed
+            return 0
+        }
+        if end < bytes.byteCount {
+            consumed = engine.receive(bytes, from: consumed, at: now, into: &afterLock.effects)
+        }
+        afterLock.pieceStart = 0
         afterLock.version = engine.version
         afterLock.connection = engine.connection
         if afterLock.hasConnected, let core { afterLock.subscriptions = core.subscriptions.writeAll(to: &engine) }

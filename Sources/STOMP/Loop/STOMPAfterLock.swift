@@ -8,6 +8,8 @@ import Wire
 final class STOMPAfterLock: LinkAfterLock {
     var core: STOMPClientCore?
     var effects = STOMPEffects()
+    /// Where the next piece of the bytes begins that are being received.
+    var pieceStart = 0
     var version = STOMPVersion.v12
     var connection: UInt32 = 0
     var resumptions = UniqueArray<Resumption<STOMPMachine.ReceiptAnswer>>()
@@ -35,6 +37,8 @@ final class STOMPAfterLock: LinkAfterLock {
     let pool = BatchPool<STOMPMessageRecord>()
 
     init() {}
+
+    var isReceiving: Bool { pieceStart > 0 }
 
     /// Whether CONNECTED arrived.
     var hasConnected: Bool { effects.events.contains { Self.isConnected($0.kind) } }

@@ -8,9 +8,17 @@ extension STOMPEngine {
     ///
     /// Ranges in `effects` are offsets into `bytes`.
     public mutating func receive(_ bytes: RawSpan, at now: Int64, into effects: inout STOMPEffects) -> Int {
+        receive(bytes, from: 0, at: now, into: &effects)
+    }
+
+    /// The same for a piece of the bytes, which begins at `start`; the effects are those of the pieces before it. Returns
+    /// where it has stopped.
+    package mutating func receive(
+        _ bytes: RawSpan, from start: Int, at now: Int64, into effects: inout STOMPEffects
+    ) -> Int {
         guard phase != .closed, phase != .closing else { return bytes.byteCount }
-        if bytes.byteCount > bytesLeft { timing.read(at: now) }
-        var base = 0
+        if bytes.byteCount - start > bytesLeft { timing.read(at: now) }
+        var base = start
         do throws(STOMPProtocolError) {
             while true {
                 if scanner.isBetweenFrames {

@@ -75,9 +75,14 @@ extension Link where Machine: ~Copyable {
         var consumed = 0
         while consumed < bytes.byteCount {
             let span = bytes.extracting(droppingFirst: consumed)
-            let (count, wantsClose, tap) = state.withLock { state in
-                (machine.value.receive(span, at: now, into: afterLock), machine.value.wantsClose, state.tap)
-            }
+            var (count, wantsClose) = (0, false)
+            var tap: (any LinkTap)?
+            repeat {
+                state.withLock { state in
+                    count = machine.value.receive(span, at: now, into: afterLock)
+                    (wantsClose, tap) = (machine.value.wantsClose, state.tap)
+                }
+            } while afterLock.isReceiving
             if let tap, count > 0 { tap.received(span.extracting(..<count)) }
             afterLock.perform(span)
             consumed += count

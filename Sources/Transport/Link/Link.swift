@@ -55,6 +55,8 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
 
     /// Bytes that a caller sends by itself instead of waking the loop.
     @inlinable package static var selfSendThreshold: Int { 64 * 1024 }
+    /// Received bytes after which machines let others have the lock.
+    package static var longestPiece: Int { 64 * 1024 }
 
     package init(machine: consuming Machine, loop: EventLoop, maximumOutboxBytes: Int) {
         state = Lock(LinkState(maximumOutboxBytes: max(1, maximumOutboxBytes)))

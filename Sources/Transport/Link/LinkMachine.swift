@@ -35,7 +35,8 @@ package protocol LinkMachine: ~Copyable, Sendable {
     mutating func connectionOpened(at now: Int64, into afterLock: AfterLock)
     /// The connection is gone; `error` is nil when the peer ended it in order.
     mutating func connectionClosed(_ error: TransportError?, at now: Int64, into afterLock: AfterLock)
-    /// `bytes` is everything not consumed so far; returns how many bytes were consumed.
+    /// `bytes` is everything not consumed so far; returns how many bytes were consumed. A machine that has stopped to let
+    /// others have the lock sets `isReceiving`: it is called again with the same bytes, before its effects are performed.
     mutating func receive(_ bytes: RawSpan, at now: Int64, into afterLock: AfterLock) -> Int
     /// - Parameter progress: how far the bytes of the connection have come, counted at the stream.
     mutating func handleTimeout(at now: Int64, progress: LinkProgress, into afterLock: AfterLock)
@@ -50,8 +51,14 @@ package protocol LinkMachine: ~Copyable, Sendable {
 @usableFromInline
 package protocol LinkAfterLock: AnyObject, SendableMetatype {
     init()
+    /// Whether the machine has stopped in the bytes that it was given, and is to be called again.
+    var isReceiving: Bool { get }
     /// Delivers and resumes. `bytes` is what `receive` was given, or empty.
     func perform(_ bytes: RawSpan)
+}
+
+extension LinkAfterLock {
+    package var isReceiving: Bool { false }
 }
 
 extension LinkMachine where Self: ~Copyable {

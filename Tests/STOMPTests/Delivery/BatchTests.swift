@@ -2,6 +2,7 @@ import Messaging
 import TestSupport
 import Testing
 import Transport
+import Wire
 
 @testable import STOMP
 
@@ -56,6 +57,38 @@ struct BatchTests {
             for (number, body) in bodies.enumerated() {
                 #expect(body.count == 20_000 + number && body.allSatisfy { $0 == number % 251 })
             }
+            await client.disconnect()
+        }
+    }
+
+    @Test func `a long read lets others have the lock after each 64 KiB, and is one batch all the same`() async throws {
+        try await withBroker { broker in
+            let client = try await broker.connected()
+            let subscription = try await client.subscribe(to: "/queue/q")
+            let id = subscription.handle.route.id
+            let head = "MESSAGE\nsubscription:\(id)\nmessage-id:1\ndestination:/queue/q\n\n"
+            let frame = Array((head + String(repeating: "x", count: 1_000) + "\0").utf8)
+            let count = 500
+            let bytes = (0..<count).flatMap { _ in frame }
+            let core = client.core
+            let calls = await core.loop.result {
+                let afterLock = STOMPAfterLock()
+                let now = core.loop.now
+                var (calls, consumed) = (0, 0)
+                repeat {
+                    consumed = core.link.perform { $0.receive(bytes.span.bytes, at: now, into: afterLock) }
+                    calls += 1
+                } while afterLock.isReceiving
+                #expect(consumed == bytes.count)
+                #expect(afterLock.effects.messages.count == count)
+                afterLock.perform(bytes.span.bytes)
+                return calls
+            }
+            let perPiece = (64 << 10) / frame.count
+            #expect(calls == (count + perPiece - 1) / perPiece)
+            var batches = subscription.batches.makeAsyncIterator()
+            let batch = try #require(try await batches.next())
+            #expect(batch.count == count && batch.allSatisfy { $0.body.count == 1_000 })
             await client.disconnect()
         }
     }
