@@ -50,7 +50,7 @@ struct DeviceLinkTests {
         let fleet = Fleet(
             program: program, options: options.common, name: "x", urls: ["stomp://x"],
             meter: ProgressMeter(unit: "fixes", devices: 1, console: console), frames: nil, publisher: nil,
-            isCompact: false)
+            isCompact: false, isScrolling: true)
         return Fleet.Post(fleet: fleet, index: 0, id: "car")
     }
 

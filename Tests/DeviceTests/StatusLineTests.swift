@@ -36,16 +36,30 @@ struct StatusLineTests {
 
     @Test func `the whole address of the page is there wherever it has room`() {
         let address = "http://127.0.0.1:54321/abcdefghijklmnopqrst/"
-        let block = StatusBlock(address: address, figures: status())
+        let block = StatusBlock(pinned: [[address]], figures: status())
         for columns in [80, 100, 120, address.count + 1] { #expect(lines(block, columns, 24).first == address) }
         // Half an address leads nowhere.
         #expect(lines(block, address.count, 24).count == 1)
     }
 
+    @Test func `addresses are shown whole, as many as have room, and the last lines of them are left out first`() {
+        let pinned = [["http://x/"], ["stomp://127.0.0.1:1", "mqtt://127.0.0.1:2", "ws://127.0.0.1:3"], ["device: T"]]
+        let block = StatusBlock(pinned: pinned, figures: status(), received: StyledText("text: Hi"))
+        let figures = "connected  12 sent  2 unconfirmed   42%"
+        let all = ["http://x/", "stomp://127.0.0.1:1  mqtt://127.0.0.1:2", "device: T", figures, "text: Hi"]
+        #expect(lines(block, 42, 24) == all)
+        #expect(lines(block, 80, 24)[1] == "stomp://127.0.0.1:1  mqtt://127.0.0.1:2  ws://127.0.0.1:3")
+        #expect(lines(block, 15, 24) == ["http://x/", "device: T", "connected", "text: Hi"])
+        // The page's address, the figures and what came matter more than the addresses of the broker.
+        #expect(lines(block, 42, 6) == [all[0], all[1], figures, all[4]])
+        #expect(lines(block, 42, 5) == [all[0], figures, all[4]])
+        #expect(lines(block, 42, 4) == [all[0], figures])
+    }
+
     @Test func `a text stays in sight, on one line, unless the terminal is too low`() {
         let event = StyledText("van-3: connected")
         let text = StyledText("text: one\u{1B}[31m\ntwo " + String(repeating: "x", count: 80), .accent)
-        let block = StatusBlock(address: "http://x/", figures: status(), received: text, notice: event)
+        let block = StatusBlock(pinned: [["http://x/"]], figures: status(), received: text, notice: event)
         let shown = lines(block, 40, 24)
         #expect(shown.count == 4)
         #expect(shown[2] == "van-3: connected")

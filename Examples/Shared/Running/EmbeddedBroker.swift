@@ -10,8 +10,8 @@ struct EmbeddedBroker: Sendable {
     let frames: FrameLog?
     /// Publishes what visitors of the inspector type; nil without a page.
     let publisher: PagePublisher?
-    /// Where the program's own devices connect to.
-    let url: String
+    /// Of the broker for each protocol, that of the program's own devices first.
+    let urls: [String]
     /// Nil without a page.
     let pageAddress: String?
     /// One line per address, to be printed.
@@ -57,11 +57,10 @@ struct EmbeddedBroker: Sendable {
         frames = site?.frames
         publisher = site?.publisher
         pageAddress = page?.address
-        let urls = broker.urls
-        let own = device == .motions ? [urls.mqtt, urls.stomp] : [urls.stomp, urls.mqtt]
-        url = own.first.flatMap { $0 } ?? ""
+        let (mqtt, stomp, ws) = (broker.urls.mqtt, broker.urls.stomp, broker.urls.ws)
+        urls = (device == .motions ? [mqtt, stomp, ws] : [stomp, mqtt, ws]).compactMap { $0 }
         lines =
-            (own + [urls.ws]).compactMap { $0 }.map { "embedded broker: \($0)" }
+            urls.map { "embedded broker: \($0)" }
             + (page.map { ["headquarters page: \($0.address)"] } ?? [])
     }
 

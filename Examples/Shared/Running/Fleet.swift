@@ -16,6 +16,8 @@ package struct Fleet: Sendable {
     /// Several devices on a terminal: what each of them does is counted in the status lines instead of printed, so that
     /// texts and alerts stay in sight.
     let isCompact: Bool
+    /// Lines of values or frames push the others off the screen, so that the status lines repeat what is to stay.
+    let isScrolling: Bool
     private let keys = Broadcaster<Key>(capacity: 64)
 
     /// Runs one device per id, shows what they share, and ends with a summary.
@@ -47,13 +49,20 @@ package struct Fleet: Sendable {
         let embedded =
             options.brokers.isEmpty ? try await EmbeddedBroker.start(for: program.device, options, place: place) : nil
         for line in embedded?.lines ?? [] { console.line(line, .strong) }
-        let name = embedded?.url ?? options.brokers.map(\.url).joined(separator: ", ")
+        let name = embedded?.urls.first ?? options.brokers.map(\.url).joined(separator: ", ")
+        let isScrolling = !isCompact || options.showsFrames
+        var pinned = [[embedded?.pageAddress ?? name]]
+        if isScrolling {
+            if let embedded { pinned = (embedded.pageAddress.map { [[$0]] } ?? []) + [embedded.urls] }
+            if options.deviceIDs.count == 1 { pinned += options.deviceIDs.map { ["device: \($0)"] } }
+        }
         let fleet = Fleet(
-            program: program, options: options, name: name, urls: embedded.map { [$0.url] } ?? options.brokerURLs,
+            program: program, options: options, name: name,
+            urls: embedded.map { Array($0.urls.prefix(1)) } ?? options.brokerURLs,
             meter: ProgressMeter(
                 unit: unit, devices: options.deviceIDs.count, isConfirmed: isConfirmed,
-                address: embedded?.pageAddress ?? name, console: console),
-            frames: embedded?.frames, publisher: embedded?.publisher, isCompact: isCompact)
+                pinned: pinned, console: console),
+            frames: embedded?.frames, publisher: embedded?.publisher, isCompact: isCompact, isScrolling: isScrolling)
         if options.opensPage, let address = embedded?.pageAddress { fleet.open(address) }
         let helpers = [Task { await fleet.meter.run() }] + (readsKeys ? [Task { await fleet.passKeysOn() }] : [])
         let result: Result<DeviceSummary, any Error>
@@ -133,10 +142,8 @@ package struct Fleet: Sendable {
             keepInSight("\(prefix)alert: \(name)")
         }
 
-        /// Lines of values and frames would push it off the screen.
         private func keepInSight(_ text: String) {
-            guard !fleet.isCompact || fleet.options.showsFrames else { return }
-            fleet.meter.received(StyledText(text, .accent))
+            if fleet.isScrolling { fleet.meter.received(StyledText(text, .accent)) }
         }
 
         /// Prints that the recording starts over: once for all devices of a fleet, by the first. The status lines count

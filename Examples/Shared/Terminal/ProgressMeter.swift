@@ -28,7 +28,7 @@ package final class ProgressMeter: Sendable {
     }
 
     private let unit: String
-    private let address: String
+    private let pinned: [[String]]
     private let isConfirmed: Bool
     private let console: Console
     private let clock = ContinuousClock()
@@ -37,13 +37,13 @@ package final class ProgressMeter: Sendable {
 
     /// - Parameters:
     ///   - isConfirmed: Whether the broker confirms what is sent, and `confirmed()` counts that.
-    ///   - address: Of the page, or of the broker where there is no page.
+    ///   - pinned: The addresses and names that stay in sight, for each line.
     package init(
-        unit: String, devices: Int, isConfirmed: Bool = false, address: String = "", console: Console
+        unit: String, devices: Int, isConfirmed: Bool = false, pinned: [[String]] = [], console: Console
     ) {
         self.unit = unit
         self.isConfirmed = isConfirmed
-        self.address = address
+        self.pinned = pinned
         self.console = console
         state = Mutex(State(devices: Array(repeating: Device(), count: devices)))
     }
@@ -123,7 +123,7 @@ package final class ProgressMeter: Sendable {
         let status = status()
         return state.withLock {
             StatusBlock(
-                address: address, figures: status, received: $0.received,
+                pinned: pinned, figures: status, received: $0.received,
                 notice: status.connected < status.devices ? $0.notice : nil)
         }
     }

@@ -83,9 +83,13 @@ struct TerminalProgramTests {
         #expect(screen(of: device).text.contains("\nsummary: 5 devices, "))
     }
 
-    @Test func `one device prints its fixes, and the newest text stays among the status lines`() async throws {
+    @Test(arguments: [[], ["--no-page"]])
+    func `one device prints its fixes; addresses, the name and the newest text stay among the status lines`(
+        options: [String]
+    ) async throws {
         let device = try await DeviceProgram.locations.start(
-            ["--device-id", "T", "--speed", "25", "--loop"], terminal: Command.TerminalSize(columns: 80, rows: 24))
+            ["--device-id", "T", "--speed", "25", "--loop"] + options,
+            terminal: Command.TerminalSize(columns: 80, rows: 24))
         #expect(await shows(device) { $0.text.contains("φ:") })
         let session = try await RawConnection.open(port: stompPort(of: device))
         try await session.send("CONNECT\n\n\0")
@@ -95,6 +99,11 @@ struct TerminalProgramTests {
         let before = screen(of: device).scrolledLines
         #expect(await shows(device) { $0.scrolledLines > before + 30 })
         #expect(await shows(device) { $0.text.hasSuffix("\ntext: Où es-tu?") }, "\(screen(of: device).text)")
+        let lines = screen(of: device).text.split(separator: "\n")
+        let brokers = #/stomp://127\.0\.0\.1:\d+  mqtt://127\.0\.0\.1:\d+  ws://127\.0\.0\.1:\d+/#
+        #expect(lines.contains { $0.wholeMatch(of: brokers) != nil }, "\(lines)")
+        #expect(lines.contains("device: T"))
+        #expect(lines.contains { $0.contains(#/^http:\/\/127\.0\.0\.1:\d+\/[0-9A-Za-z_-]{20}\/$/#) } == options.isEmpty)
         #expect(try await device.end(by: SIGINT) == .exited(0))
     }
 
