@@ -82,6 +82,19 @@ extension BrowserTests {
             }
         }
 
+        @Test func `cards are in the order of their names, as people count, whatever order devices come in`()
+            async throws
+        {
+            try await withPage(.embedded) { tab, client in
+                for id in ["phone-10", "phone-2", "phone-1", "tablet", "phone-9"] {
+                    try await client.publish(payload(0, 0, 0), to: "/mwm/\(id)/motion", qos: .atLeastOnce)
+                    try await tab.wait(until: "document.querySelector('.card[data-device=\(id)]')")
+                }
+                let names = "[...document.querySelectorAll('.card h3')].map((name) => name.textContent).join()"
+                #expect(try await tab.evaluate(names) == "phone-1,phone-2,phone-9,phone-10,tablet")
+            }
+        }
+
         @Test(arguments: PageBroker.all(for: .motions))
         func `lists last wills, and says of an alert once when it was acknowledged`(broker: PageBroker) async throws {
             try await withPage(broker) { tab, client in

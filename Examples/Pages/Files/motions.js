@@ -21,6 +21,7 @@ const Motions = (() => {
   const text = new TextDecoder();
   const calm = matchMedia('(prefers-reduced-motion: reduce)');
 
+  const collator = new Intl.Collator('en', { numeric: true });
   const devices = new Map();
   let client = null;
   let ignored = 0;
@@ -159,15 +160,16 @@ const Motions = (() => {
     return device;
   }
 
-  // All cards of a frame in one go: the page is laid out once.
+  // All cards of a frame in one go, in the order of their names: the page is laid out once.
   const arrivals = [];
 
   function arrive() {
-    const fragment = document.createDocumentFragment();
-    for (const device of arrivals) if (devices.get(device.id) === device) fragment.append(device.card);
-    $('devices').append(fragment);
-    for (const { id, card } of arrivals) {
-      if (!devices.has(id)) continue;
+    const present = arrivals.filter((device) => devices.get(device.id) === device);
+    present.sort((a, b) => collator.compare(a.id, b.id));
+    let next = $('devices').firstElementChild;
+    for (const { id, card } of present) {
+      while (next && collator.compare(next.dataset.device, id) <= 0) next = next.nextElementSibling;
+      $('devices').insertBefore(card, next);
       sight.observe(card);
       sizes.observe(card.querySelector('canvas'));
     }
