@@ -49,9 +49,9 @@ import Transport
         #expect(found == Set(Self.errors.keys))
     }
 
-    @Test func `the article about reconnecting lists each code of an error`() throws {
+    @Test func `the article about errors lists each code of an error`() throws {
         let root = DocumentationPage.root
-        let listed = try ArticleTable.rows("code", in: "Reconnecting").flatMap { cells in
+        let listed = try ArticleTable.rows("code", in: "Errors").flatMap { cells in
             cells[0].matches(of: /`(\w+)`/).map { String($0.1) }
         }
         var declared: Set<String> = []

@@ -108,25 +108,27 @@ struct CallStateTests {
     private typealias Row = CallRow<Subject>
 
     static let rows: [CallRow<Subject>] = [
-        Row("`publish` with QoS 0") { try await $0.client.publish("x", to: "called") },
-        Row("`tryPublish`") { _ = try $0.client.tryPublish(MQTTOutgoingMessage([], to: "called")) },
+        Row("`publish` with QoS 0, `tryPublish`") { try await $0.client.publish("x", to: "called") },
+        Row("`publish` with QoS 0, `tryPublish`") {
+            _ = try $0.client.tryPublish(MQTTOutgoingMessage([], to: "called"))
+        },
         Row("both with `queuesQoS0WhileOffline`") {
             try await $0.client.publish("x", to: "called")
             guard try $0.client.tryPublish(MQTTOutgoingMessage([], to: "called")) else { throw SequenceEnd() }
         },
-        Row("`publish` with QoS 1") { try await $0.client.publish("x", to: "called", qos: .atLeastOnce) },
-        Row("`publish` with QoS 2") { try await $0.client.publish("x", to: "called", qos: .exactlyOnce) },
-        Row("`publish` of an array, QoS 1 and 2") {
+        Row("`publish` with QoS 1 and 2") { try await $0.client.publish("x", to: "called", qos: .atLeastOnce) },
+        Row("`publish` with QoS 1 and 2") { try await $0.client.publish("x", to: "called", qos: .exactlyOnce) },
+        Row("`publish` with QoS 1 and 2") {
             try await $0.client.publish([.init([], to: "called", qos: .atLeastOnce)]).check()
         },
         Row("`publishForConfirmation`") {
             _ = try await $0.client.publishForConfirmation(MQTTOutgoingMessage([], to: "called"))
         },
         Row("`enqueue`") { try await $0.client.enqueue(MQTTOutgoingMessage("x", to: "called")) },
-        Row("`subscribe`") { _ = try await $0.client.subscribe(to: "called") },
+        Row("`subscribe`, `request`") { _ = try await $0.client.subscribe(to: "called") },
         Row("`unsubscribe()` of a subscription", needsConnection: true) { try await $0.subscription?.unsubscribe() },
         Row("`unsubscribe(from:)`") { try await $0.client.unsubscribe(from: "another") },
-        Row("`request`") { _ = try await $0.client.request("x", to: "questions", timeout: .patience) },
+        Row("`subscribe`, `request`") { _ = try await $0.client.request("x", to: "questions", timeout: .patience) },
         Row("`reauthenticate`") { try await $0.client.reauthenticate() },
         Row("`acknowledge()` of an earlier message", needsConnection: true) { $0.message?.acknowledge() },
         Row("the next message", needsConnection: true) {
