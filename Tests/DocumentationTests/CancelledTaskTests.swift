@@ -111,16 +111,27 @@ struct CancelledTaskTests {
             frame: try #require(frame), transaction: transaction)
     }
 
+    // The rows of the article's tables. Each call is checked by itself.
+    private static let stompReturns =
+        "`acknowledge()`, `reject()`, `begin`, `abort`, `send`, `sendForReceipt`, `reply`, `disconnect`, `suspend`"
+    private static let stompThrows =
+        "`sendAndConfirm`, `commit`, `request`, `subscribe`, the next message, `connect`"
+    private static let stompThrowsAndSends =
+        "`sendAndConfirm` of an array, `withTransaction`, `unsubscribe()` of a subscription"
+    private static let mqttReturns = "`acknowledge()`, `publish` with QoS 0, `tryPublish`, `disconnect`, `suspend`"
+    private static let mqttThrows =
+        "`publish` with QoS 1 and 2, `publishForConfirmation`, `enqueue`, `reply`, `request`, `subscribe`, the next message, `connect`"
+
     static let stomp = [
-        Row("`acknowledge()`, `reject()`", { try $0.frame.acknowledge() }, { try $0.frame.reject() }),
-        Row("`begin`, `abort`", { _ = try $0.stomp.begin() }, { try $0.stomp.abort($0.transaction) }),
+        Row(stompReturns, { try $0.frame.acknowledge() }, { try $0.frame.reject() }),
+        Row(stompReturns, { _ = try $0.stomp.begin() }, { try $0.stomp.abort($0.transaction) }),
         Row(
-            "`send`, `reply`", { try await $0.stomp.send("x", to: "/queue/x") },
+            stompReturns, { try await $0.stomp.send("x", to: "/queue/x") },
             { try await $0.stomp.reply(to: $0.frame, with: "x") }),
-        Row("`sendForReceipt`", { _ = try await $0.stomp.sendForReceipt(STOMPOutgoingMessage("x", to: "/queue/x")) }),
-        Row("`sendAndConfirm`", { try await $0.stomp.sendAndConfirm("x", to: "/queue/x") }),
+        Row(stompReturns, { _ = try await $0.stomp.sendForReceipt(STOMPOutgoingMessage("x", to: "/queue/x")) }),
+        Row(stompThrows, { try await $0.stomp.sendAndConfirm("x", to: "/queue/x") }),
         Row(
-            "`sendAndConfirm` of an array, `check()`",
+            stompThrowsAndSends,
             { subject in
                 // Receipts that have arrived count even in a cancelled task: none does.
                 await subject.broker.freeze()
@@ -128,49 +139,49 @@ struct CancelledTaskTests {
                 await subject.broker.thaw()
                 try results.check()
             }),
-        Row("`commit`", { try await $0.stomp.commit($0.transaction) }),
-        Row("`withTransaction`", { try await $0.stomp.withTransaction { _ in } }),
-        Row("`request`", { _ = try await $0.stomp.request("x", to: "/queue/x") }),
-        Row("`subscribe`", { _ = try await $0.stomp.subscribe(to: "/queue/x") }),
+        Row(stompThrows, { try await $0.stomp.commit($0.transaction) }),
+        Row(stompThrowsAndSends, { try await $0.stomp.withTransaction { _ in } }),
+        Row(stompThrows, { _ = try await $0.stomp.request("x", to: "/queue/x") }),
+        Row(stompThrows, { _ = try await $0.stomp.subscribe(to: "/queue/x") }),
         Row(
-            "the next message",
+            stompThrows,
             {
                 var messages = $0.frames.makeAsyncIterator()
                 _ = try await messages.next()
             }),
-        Row("`unsubscribe()` of a subscription", { try await $0.frames.unsubscribe() }),
-        Row("`connect`", { try await $0.stomp.connect() }),
-        Row("`disconnect`, `suspend`", { await $0.stomp.disconnect() }, { await $0.stomp.suspend() }),
+        Row(stompThrowsAndSends, { try await $0.frames.unsubscribe() }),
+        Row(stompThrows, { try await $0.stomp.connect() }),
+        Row(stompReturns, { await $0.stomp.disconnect() }, { await $0.stomp.suspend() }),
     ]
 
     static let mqtt = [
-        Row("`acknowledge()`", { $0.packet.acknowledge() }),
+        Row(mqttReturns, { $0.packet.acknowledge() }),
         Row(
-            "`publish` with QoS 0, `tryPublish`", { try await $0.mqtt.publish("x", to: "x") },
+            mqttReturns, { try await $0.mqtt.publish("x", to: "x") },
             { _ = try $0.mqtt.tryPublish(MQTTOutgoingMessage("x", to: "x")) }),
         Row(
-            "`publish` with QoS 1 and 2, `reply`", { try await $0.mqtt.publish("x", to: "x", qos: QoS.atLeastOnce) },
+            mqttThrows, { try await $0.mqtt.publish("x", to: "x", qos: QoS.atLeastOnce) },
             { try await $0.mqtt.publish("x", to: "x", qos: QoS.exactlyOnce) },
             { try await $0.mqtt.reply(to: $0.packet, with: "x") }),
         Row(
-            "`publish` of an array, `check()`",
+            mqttThrows,
             {
                 try await $0.mqtt.publish([MQTTOutgoingMessage([1], to: "x", qos: QoS.atLeastOnce)]).check()
             }),
         Row(
-            "`publishForConfirmation`",
+            mqttThrows,
             { _ = try await $0.mqtt.publishForConfirmation(MQTTOutgoingMessage("x", to: "x", qos: QoS.atLeastOnce)) }),
-        Row("`enqueue`", { try await $0.mqtt.enqueue(MQTTOutgoingMessage("x", to: "x", qos: QoS.atLeastOnce)) }),
-        Row("`request`", { _ = try await $0.mqtt.request("x", to: "x") }),
-        Row("`subscribe`", { _ = try await $0.mqtt.subscribe(to: "x") }),
+        Row(mqttThrows, { try await $0.mqtt.enqueue(MQTTOutgoingMessage("x", to: "x", qos: QoS.atLeastOnce)) }),
+        Row(mqttThrows, { _ = try await $0.mqtt.request("x", to: "x") }),
+        Row(mqttThrows, { _ = try await $0.mqtt.subscribe(to: "x") }),
         Row(
-            "the next message",
+            mqttThrows,
             {
                 var messages = $0.packets.makeAsyncIterator()
                 _ = try await messages.next()
             }),
         Row("`unsubscribe()` of a subscription", { try await $0.packets.unsubscribe() }),
-        Row("`connect`", { try await $0.mqtt.connect() }),
-        Row("`disconnect`, `suspend`", { await $0.mqtt.disconnect() }, { await $0.mqtt.suspend() }),
+        Row(mqttThrows, { try await $0.mqtt.connect() }),
+        Row(mqttReturns, { await $0.mqtt.disconnect() }, { await $0.mqtt.suspend() }),
     ]
 }
