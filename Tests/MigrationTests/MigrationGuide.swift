@@ -40,7 +40,13 @@ struct MigrationGuide: Sendable, CustomTestStringConvertible {
     func heading() throws -> String { try list().first ?? "" }
 
     /// The calls of the library, one a line.
-    func calls() throws -> [String] { Array(try list().dropFirst()) }
+    func calls() throws -> [String] { try list().filter { !$0.hasPrefix("#") } }
+
+    /// The calls that need no row, behind the second heading of the list: internal to the library, called the same here, or
+    /// found without help.
+    func callsWithoutRow() throws -> [String] {
+        try list().dropFirst().drop { !$0.hasPrefix("#") }.filter { !$0.hasPrefix("#") }
+    }
 
     func text() throws -> String {
         try String(contentsOf: Self.sources.appendingPathComponent(article), encoding: .utf8)
