@@ -39,15 +39,6 @@ func logEvents(of client: MQTTClient, to write: @Sendable (_ isProblem: Bool, _ 
     }
 #endif
 
-func logMessages(of client: MQTTClient, to write: @Sendable (_ line: String) -> Void) async {
-    for await event in client.messageEvents {
-        switch event.step {
-        case .acknowledged: write("\(event.time): \(event.identifier ?? "") is acknowledged")
-        case .sent, .received: write("\(event.time): \(event.payloadCount) bytes, \(event.destination ?? "")")
-        }
-    }
-}
-
 func reportTraffic(client: MQTTClient, to report: (_ name: String, _ value: Int) -> Void) {
     let counters = client.counters
     report("mqtt_messages_sent_total", counters.messagesSent)
@@ -55,16 +46,6 @@ func reportTraffic(client: MQTTClient, to report: (_ name: String, _ value: Int)
     report("mqtt_bytes_sent_total", counters.bytesSent)
     report("mqtt_bytes_received_total", counters.bytesReceived)
     report("mqtt_connections_total", counters.connections)
-}
-
-func reportBacklog(client: MQTTClient, to report: (_ name: String, _ value: Int) -> Void) {
-    let backlog = client.backlog
-    report("mqtt_messages_queued", backlog.queuedMessages)
-    report("mqtt_messages_in_flight", backlog.messagesInFlight)
-    report("mqtt_messages_unmatched", backlog.unmatchedMessages)
-    report("mqtt_messages_unacknowledged", backlog.unacknowledgedMessages)
-    report("mqtt_outbox_bytes", backlog.outboxBytes)
-    report("mqtt_unread_bytes", backlog.unreadBytes)
 }
 
 struct Span {
