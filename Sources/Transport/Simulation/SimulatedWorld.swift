@@ -164,8 +164,9 @@ package final class SimulatedWorld: Sendable {
         if next == .max {
             stalled(
                 "Nothing is left to happen, but the body waits: for an answer that never comes, or for something outside of "
-                    + "the simulation, such as the system's clock (Task.sleep), the main actor, a socket or a thread. Sleep on "
-                    + "the clock of the simulation, and serve what it waits for in the simulation.", false)
+                    + "the simulation, such as the system's clock (Task.sleep), the main actor, a socket or a thread. Make "
+                    + "clients with the clock of the simulation, sleep on it, and serve what the body waits for in the "
+                    + "simulation.", false)
         } else {
             stalled(
                 "The body has not ended by the latest moment, \(OneLine.duration(.nanoseconds(end - Self.start))) after the "
@@ -193,8 +194,8 @@ package final class SimulatedWorld: Sendable {
         let stalled = state.withLock { $0.isActive ? $0.stalled : nil }
         stalled?(
             "A task of the simulation was resumed by another thread: it waited for something outside, such as the system's "
-                + "clock (Task.sleep), the main actor, a socket or a thread. Sleep on the clock of the simulation, and serve "
-                + "what it waits for in the simulation.", true)
+                + "clock (Task.sleep), the main actor, a socket or a thread. Make clients with the clock of the simulation, sleep "
+                + "on it, and serve what the task waits for in the simulation.", true)
     }
 
     // MARK: Choices

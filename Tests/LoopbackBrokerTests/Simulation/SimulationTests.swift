@@ -1,3 +1,4 @@
+import Foundation
 import MQTT
 import STOMP
 import Synchronization
@@ -207,7 +208,38 @@ import Transport
 
     @Test func `A body that sleeps on the clock of the system is reported`() async throws {
         let failure = try await Self.failure { _ in try await Task.sleep(for: .seconds(60)) }
-        #expect(failure.description.contains("Sleep on the clock of the simulation"))
+        #expect(failure.description.contains("the clock of the simulation, sleep on it"))
+    }
+
+    @Test func `A body that waits for the main actor is reported`() async throws {
+        let failure = try await Self.failure { _ in await Task { @MainActor in }.value }
+        #expect(failure.description.contains("the main actor"))
+    }
+
+    @Test func `A body that waits for a thread is reported`() async throws {
+        let failure = try await Self.failure { _ in
+            await withUnsafeContinuation { (continuation: UnsafeContinuation<Void, Never>) in
+                Thread.detachNewThread { unsafe continuation.resume() }
+            }
+        }
+        #expect(failure.description.contains("a thread"))
+    }
+
+    @Test func `A body whose client uses sockets of the system is reported`() async throws {
+        let failure = try await Self.failure { _ in
+            // Without the clock of the world.
+            try await MQTTClient("mqtt://127.0.0.1:1").connect()
+        }
+        #expect(failure.description.contains("Make clients with the clock of the simulation"))
+    }
+
+    @Test func `A task that outlives its body ends with the world`() async throws {
+        let number = try await Simulation.run(seed: 1) { world in
+            Task.detached { while true { try await world.clock.sleep(for: .seconds(1)) } }
+            try await world.clock.sleep(for: .seconds(10))
+            return 1
+        }
+        #expect(number == 1)
     }
 
     @Test func `Servers outside of the simulation cannot be reached`() async throws {
