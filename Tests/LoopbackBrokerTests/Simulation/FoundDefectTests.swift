@@ -88,6 +88,19 @@ import Testing
         #expect(code == .notConnected)
     }
 
+    /// The worlds that showed this and the like: a process that had ended used the store of the next one.
+    @Test(arguments: [UInt64(184), 187, 5_000_314, 20_261_124_003_305])
+    func `A world that has failed keeps its promises`(_ seed: UInt64) async throws {
+        try await MQTTPromises.run(seeds: seed..<seed + 1)
+    }
+
+    @Test func `The smallest part of a world in which a process used the store of the next one keeps its promises`()
+        async throws
+    {
+        try await Simulation.run(
+            seed: 20_261_124_003_305, options: MQTTPromises.options, leavingOut: [1, 2, 3, 4, 6], MQTTPromises.body)
+    }
+
     @Test func `A store that fails while a connection is being opened stops the client`() async throws {
         let code = try await Simulation.run(seed: 1, options: Self.quiet) { world in
             let broker = try await world.startBroker()
