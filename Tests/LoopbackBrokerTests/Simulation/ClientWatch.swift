@@ -108,6 +108,34 @@ final class ClientWatch: Sendable {
     }
 }
 
+extension Simulation {
+    /// Requests of a client that has disconnected fail at once.
+    func requireEnd(of client: MQTTClient) async throws {
+        try await requireFailure("publish") { try await client.publish("late", to: "late", qos: .atLeastOnce) }
+        try await requireFailure("publish with QoS 0") { try await client.publish("late", to: "late") }
+        try await requireFailure("subscribe") { _ = try await client.subscribe(to: "late") }
+        try await requireFailure("unsubscribe") { try await client.unsubscribe(from: "late") }
+    }
+
+    func requireEnd(of client: STOMPClient) async throws {
+        try await requireFailure("send") { try await client.send("late", to: "/topic/late") }
+        try await requireFailure("sendAndConfirm") { try await client.sendAndConfirm("late", to: "/topic/late") }
+        try await requireFailure("subscribe") { _ = try await client.subscribe(to: "/topic/late") }
+        try await requireFailure("withTransaction") { try await client.withTransaction { _ in } }
+    }
+
+    private func requireFailure(_ name: String, of call: () async throws -> Void) async throws {
+        let start = clock.now
+        do {
+            try await call()
+        } catch {
+            let time = start.duration(to: clock.now)
+            return try require(time == .zero, "\(name) of a client that has disconnected failed after \(time)")
+        }
+        throw SimulationError("\(name) of a client that has disconnected succeeded")
+    }
+}
+
 extension LoopbackBroker {
     /// The filters in the session of a client.
     func filters(of client: String) -> Set<String> {

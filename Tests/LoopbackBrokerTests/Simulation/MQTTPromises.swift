@@ -181,6 +181,7 @@ enum MQTTPromises {
         await sender.client.disconnect()
         await receiver.client.disconnect()
         await forgetful.disconnect()
+        for client in [sender.client, receiver.client, forgetful] { try await world.requireEnd(of: client) }
         await broker.stop()
         await watching.value
         try model.check(world)

@@ -99,6 +99,7 @@ enum STOMPPromises {
                 left.messagesInFlight == 0 && left.outboxBytes == 0 && left.unreadBytes == 0
                     && left.unacknowledgedMessages == 0, "the \(name) has a backlog of \(left) at the end")
             await client.disconnect()
+            try await world.requireEnd(of: client)
         }
         try await consuming.value
         try await auditing.value
