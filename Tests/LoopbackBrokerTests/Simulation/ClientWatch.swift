@@ -108,6 +108,31 @@ final class ClientWatch: Sendable {
     }
 }
 
+/// The users of a world's broker. In one of seven worlds it has one, for whom apps now and then have an old password, until it
+/// is refused.
+struct WorldUsers: Sendable {
+    private let hasUsers: Bool
+    private let asked = Counter()
+
+    private final class Counter: Sendable {
+        let count = Atomic<UInt64>(0)
+    }
+
+    init(_ world: Simulation) { hasUsers = world.seed % 7 == 3 }
+
+    var options: LoopbackBrokerOptions {
+        var options = LoopbackBrokerOptions()
+        if hasUsers { options.users = [.init(name: "app", password: "new")] }
+        return options
+    }
+
+    func credentials(for request: CredentialsRequest) -> Credentials? {
+        guard hasUsers else { return nil }
+        let isOld = !request.wereRefused && asked.count.add(1, ordering: .relaxed).newValue % 3 == 1
+        return Credentials(userName: "app", password: isOld ? "old" : "new")
+    }
+}
+
 extension Simulation {
     /// Requests of a client that has disconnected fail at once.
     func requireEnd(of client: MQTTClient) async throws {
@@ -122,6 +147,24 @@ extension Simulation {
         try await requireFailure("sendAndConfirm") { try await client.sendAndConfirm("late", to: "/topic/late") }
         try await requireFailure("subscribe") { _ = try await client.subscribe(to: "/topic/late") }
         try await requireFailure("withTransaction") { try await client.withTransaction { _ in } }
+    }
+
+    /// Clients that have disconnected have no connection any more.
+    ///
+    /// - Parameter most: the connections that they may have had at a time.
+    func requireNoConnection(afterAtMost most: Int) async throws {
+        // What closing leaves for a moment.
+        try await clock.sleep(for: .seconds(5))
+        let connections = world.openConnections
+        try require(
+            connections.now == 0, "\(connections.now) connections are open, but all clients have disconnected")
+        try require(connections.most <= most, "\(connections.most) connections were open at a time, \(most) may be")
+    }
+
+    /// Nothing waits for a time any more: clients have disconnected, and messages with a time to live have come to its end.
+    func requireNoAlarm() throws {
+        let alarms = clock.loop.alarmCount
+        try require(alarms == 0, "\(alarms) alarms are set, but all clients have disconnected")
     }
 
     private func requireFailure(_ name: String, of call: () async throws -> Void) async throws {

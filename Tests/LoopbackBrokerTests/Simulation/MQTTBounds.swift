@@ -140,14 +140,9 @@ enum MQTTBounds {
             let count = duplicates.load(ordering: .relaxed)
             try world.require(count == 0, "\(count) messages of QoS 2 may arrive twice, but no connection was lost")
         }
-        // What closing leaves for a moment.
-        try await world.clock.sleep(for: .seconds(5))
-        let (open, most) = world.world.openConnections
-        try world.require(open == 0, "\(open) connections are open, but all clients have disconnected")
-        // One that is used, and one whose last bytes are read.
-        try world.require(most <= 4, "two clients had \(most) connections at a time")
-        let alarms = world.clock.loop.alarmCount
-        try world.require(alarms == 0, "\(alarms) alarms are set, but all clients have disconnected")
+        // One of each client that is used, and one whose last bytes are read.
+        try await world.requireNoConnection(afterAtMost: 4)
+        try world.requireNoAlarm()
     }
 
     private static func act(_ world: Simulation, _ process: ClientProcess) {

@@ -71,7 +71,8 @@ enum MQTTPromises {
     private static func run(_ world: Simulation, _ kind: Kind) async throws {
         let serverForgets = kind == .forgetful
         var random = world.makeRandom()
-        let broker = try await world.startBroker(host: "broker.example")
+        let users = WorldUsers(world)
+        let broker = try await world.startBroker(users.options, host: "broker.example")
         let url = broker.url("mqtt", broker.ports.mqtt, using: &random)
         var configuration = MQTTConfiguration()
         configuration.version = Bool.random(using: &random) ? .v5_0 : .v3_1_1
@@ -88,7 +89,7 @@ enum MQTTPromises {
         if kind == .unbroken { configuration.keepAlive = .seconds(10) }
         configuration.credentialsProvider = { request in
             if request.attempt % 2 == 0 { try await world.clock.sleep(for: .milliseconds(10)) }
-            return nil
+            return users.credentials(for: request)
         }
         let model = MQTTModel(serverForgets: serverForgets, isUnbroken: kind == .unbroken)
         let store = StoreKind.allCases.randomElement(using: &random) ?? .none
@@ -201,6 +202,8 @@ enum MQTTPromises {
         let longest = world.world.longestOverdue
         try world.require(
             longest < .seconds(5), "a client kept a dead connection for \(longest) longer than keep alive allows")
+        // Also of processes that have ended, and of one that took a session over.
+        try await world.requireNoConnection(afterAtMost: 10)
     }
 
     /// Publishes the last message, as an app does that tries until it succeeds: the client may have stopped, or not noticed
