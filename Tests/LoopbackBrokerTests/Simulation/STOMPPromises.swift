@@ -9,8 +9,33 @@ import Synchronization
 /// messages. And as for MQTT: a cancelled call ends at once, states and attempts are legal, dead connections end, and what
 /// waits keeps within its bounds.
 enum STOMPPromises {
-    static var options: SimulationOptions {
+    /// What may happen to a world.
+    enum Kind {
+        /// Everything that acknowledgements and transactions protect from.
+        case broken
+        /// Links, names and answers are slow, but no connection may end.
+        case unbroken
+
+        init(seed: UInt64) { self = seed % 5 == 3 ? .unbroken : .broken }
+    }
+
+    /// Runs the worlds of several seeds, each of its kind.
+    static func run(seeds: Range<UInt64>) async throws {
+        for seed in seeds {
+            let kind = Kind(seed: seed)
+            try await Simulation.run(seed: seed, options: options(kind)) { world in try await run(world, kind) }
+        }
+    }
+
+    static var options: SimulationOptions { options(.broken) }
+
+    private static func options(_ kind: Kind) -> SimulationOptions {
         var options = SimulationOptions()
+        if kind == .unbroken {
+            options.faults = [.latency, .slowAnswers, .names]
+            options.acts = ["tell of a network", "subscribe for a time", "send many"]
+            return options
+        }
         options.acts = [
             "suspend the producer", "suspend the consumer", "tell of a network", "subscribe for a time", "move",
             "send many",
@@ -24,7 +49,9 @@ enum STOMPPromises {
     private static let outbox = 1_000
     private struct Aborted: Error {}
 
-    @Sendable static func body(_ world: Simulation) async throws {
+    @Sendable static func body(_ world: Simulation) async throws { try await run(world, .broken) }
+
+    private static func run(_ world: Simulation, _ kind: Kind) async throws {
         var random = world.makeRandom()
         let users = WorldUsers(world)
         let broker = try await world.startBroker(users.options, host: "broker.example")
@@ -37,7 +64,7 @@ enum STOMPPromises {
         (bounded.maximumReceipts, bounded.maximumOutboxBytes) = (receipts, outbox)
         let producer = STOMPClient(url, configuration: bounded, clock: world.clock)
         var configuration = usual
-        configuration.reconnect.maximumConnectionAge = .seconds(40)
+        if kind == .broken { configuration.reconnect.maximumConnectionAge = .seconds(40) }
         let consumer = STOMPClient(url, configuration: configuration, clock: world.clock)
         let auditor = STOMPClient(url, configuration: usual, clock: world.clock)
         let clients = [producer, consumer, auditor]
@@ -117,6 +144,12 @@ enum STOMPPromises {
         }
         let (counted, taken) = (consumer.counters.messagesReceived, model.deliveredCount)
         try world.require(counted >= taken, "the consumer counted \(counted) of \(taken) messages")
+        if kind == .unbroken {
+            for client in clients {
+                let count = client.counters.connections
+                try world.require(count == 1, "a client made \(count) connections, but none was lost")
+            }
+        }
         // Twice the heart-beat, and the time that closing takes; or the time for connecting, without heart-beats.
         let longest = world.world.longestDeath
         try world.require(longest <= .seconds(32), "a client kept a dead connection for \(longest)")

@@ -103,8 +103,7 @@ import Transport
 
     @Test func `STOMP keeps its promises`() async throws {
         let first = Campaign.seed
-        try await Simulation.run(
-            seeds: first..<first + UInt64(Campaign.rounds(5000)), options: STOMPPromises.options, STOMPPromises.body)
+        try await STOMPPromises.run(seeds: first..<first + UInt64(Campaign.rounds(5000)))
     }
 
     /// The client's end comes between the looks of a reader at its queue; with threads (`-D SIMULATION`) at any moment.
