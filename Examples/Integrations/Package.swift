@@ -22,11 +22,11 @@ let package = Package(
     ],
     dependencies: [
         .package(name: "swift-messaging", path: "../.."),
-        .package(url: "https://github.com/apple/swift-protobuf.git", from: "1.28.0"),
-        .package(url: "https://github.com/apple/swift-log.git", from: "1.6.0"),
-        .package(url: "https://github.com/apple/swift-metrics.git", from: "2.5.0"),
-        .package(url: "https://github.com/apple/swift-distributed-tracing.git", from: "1.3.0"),
-        .package(url: "https://github.com/swift-server/swift-service-lifecycle.git", from: "2.6.0"),
+        .package(url: "https://github.com/apple/swift-protobuf.git", from: "1.39.0"),
+        .package(url: "https://github.com/apple/swift-log.git", from: "1.16.0"),
+        .package(url: "https://github.com/apple/swift-metrics.git", from: "2.13.0"),
+        .package(url: "https://github.com/apple/swift-distributed-tracing.git", from: "1.7.0"),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle.git", from: "2.13.0"),
     ],
     targets: [
         .target(name: "MessagingLogging", dependencies: clients + [logging]),
@@ -45,8 +45,7 @@ let package = Package(
             name: "IntegrationsTests",
             dependencies: clients + [
                 "MessagingLogging", "MessagingMetrics", "MessagingTracing", "MessagingServices", broker, logging,
-                metrics,
-                tracing, services,
+                metrics, tracing, services,
                 .product(name: "MetricsTestKit", package: "swift-metrics"),
                 .product(name: "InMemoryTracing", package: "swift-distributed-tracing"),
             ]),

@@ -51,11 +51,11 @@ private struct MessageTracing: Sendable {
         _ span: any Span, _ operation: String, _ type: String, _ destination: String, _ bodySize: Int
     ) {
         span.updateAttributes { attributes in
-            attributes["messaging.system"] = .string(system)
-            attributes["messaging.operation.name"] = .string(operation)
-            attributes["messaging.operation.type"] = .string(type)
-            attributes["messaging.destination.name"] = .string(destination)
-            attributes["messaging.message.body.size"] = .int64(Int64(bodySize))
+            attributes["messaging.system"] = system
+            attributes["messaging.operation.name"] = operation
+            attributes["messaging.operation.type"] = type
+            attributes["messaging.destination.name"] = destination
+            attributes["messaging.message.body.size"] = bodySize
         }
     }
 }
