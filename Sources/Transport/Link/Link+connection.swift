@@ -130,15 +130,18 @@ struct ClosingProgress {
     }
 }
 
-/// Reads and drops what a peer still sends after we have said everything, until it ends or a second is over.
+/// Reads and drops what a peer still sends after we have written everything, until it ends. Once the peer's system has our
+/// last bytes it is given a second for that; as long as they move, they may take their time.
 ///
 /// Closing a socket with unread bytes resets the connection, and a reset can destroy our own last bytes on their way: a
 /// server that did not read DISCONNECT publishes the will.
 final class Lingering: LoopHandler, @unchecked Sendable {
     // Sendable because all is touched on the loop's thread only.
     private let stream: any ByteStream
+    private var closing = ClosingProgress()
 
-    private static let patience: Int64 = 1_000_000_000
+    /// Nanoseconds after which it is looked how far our bytes have come.
+    private static let pause: Int64 = 1_000_000_000
 
     private init(_ stream: any ByteStream, loop: EventLoop) {
         self.stream = stream
@@ -150,7 +153,7 @@ final class Lingering: LoopHandler, @unchecked Sendable {
         let lingering = Lingering(stream, loop: loop)
         stream.endWriting()
         stream.attach(lingering, interest: .read)
-        loop.setDeadline(lingering, to: now.advanced(byNanoseconds: patience))
+        loop.setDeadline(lingering, to: now.advanced(byNanoseconds: pause))
     }
 
     override func ready(_ readiness: Readiness, at now: Int64) {
@@ -160,7 +163,14 @@ final class Lingering: LoopHandler, @unchecked Sendable {
         }
     }
 
-    override func deadlineReached(at now: Int64) { finish() }
+    override func deadlineReached(at now: Int64) {
+        let progress = stream.progress
+        _ = closing.begin(at: now, bytesSent: progress.acknowledged)
+        guard progress.acknowledged < progress.written, !closing.isDue(at: now, bytesSent: progress.acknowledged) else {
+            return finish()
+        }
+        loop.setDeadline(self, to: now.advanced(byNanoseconds: Self.pause))
+    }
 
     private func finish() {
         loop.setDeadline(self, to: .max)

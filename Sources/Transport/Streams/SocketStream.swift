@@ -7,6 +7,7 @@ package final class SocketStream: ByteStream, @unchecked Sendable {
     private let descriptor: Int32
     private var handler: LoopHandler?
     private var interest: Readiness = []
+    private var hasEndedWriting = false
     /// Calls that use the descriptor, and `closing` once no other may begin. The last of them closes it: none meets a number
     /// that the system has given to something else.
     private let users = Atomic<UInt32>(0)
@@ -67,6 +68,7 @@ package final class SocketStream: ByteStream, @unchecked Sendable {
     }
 
     package func endWriting() {
+        hasEndedWriting = true
         _ = using { shutdown(descriptor, Int32(SHUT_WR)) }
     }
 
@@ -79,6 +81,8 @@ package final class SocketStream: ByteStream, @unchecked Sendable {
     package func close() {
         if let handler { handler.loop.unregister(handler, closing: descriptor) }
         handler = nil
+        // A child process has a copy of the descriptor between its fork and its exec, which would keep the connection open.
+        if !hasEndedWriting { _ = using { shutdown(descriptor, Int32(SHUT_RDWR)) } }
         endUse()
     }
 

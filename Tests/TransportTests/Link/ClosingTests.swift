@@ -103,4 +103,77 @@ import Transport
         #expect(await eventually { ends.client.probe.ends.count == 1 && ends.server.probe.ends.count == 1 })
         #expect(!ends.client.perform { $0.isOpen })
     }
+
+    @Test func `the last bytes of a connection may take their time as long as they move`() async throws {
+        let clock = try ManualClock()
+        let pair = MemoryPair.make()
+        let client = Link(machine: LineMachine(Probe()), loop: clock.loop, maximumOutboxBytes: 1 << 20)
+        client.attach(pair.client)
+        await clock.waitUntilQuiet()
+        client.perform { machine in
+            machine.output += [UInt8](repeating: 65, count: 1000)
+            machine.wantsClose = true
+        }
+        await clock.waitUntilQuiet()
+        #expect(client.probe.ends == [nil])
+        // The client has written everything, and a server reads slowly and goes on writing.
+        var isOpen: Bool {
+            if case .bytes = unsafe [UInt8](repeating: 66, count: 10).withUnsafeBytes({
+                unsafe pair.server.write(from: $0)
+            }) {
+                true
+            } else {
+                false
+            }
+        }
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 100, alignment: 1)
+        defer { unsafe buffer.deallocate() }
+        for _ in 0..<9 {
+            await clock.advance(by: .seconds(3))
+            #expect(isOpen)
+            #expect(unsafe pair.server.read(into: buffer) == .bytes(100))
+        }
+        #expect(unsafe pair.server.read(into: buffer) == .bytes(100))
+        await clock.advance(by: .seconds(1))
+        #expect(!isOpen)
+    }
+
+    @Test func `a connection whose last bytes no longer move is closed`() async throws {
+        let clock = try ManualClock()
+        let pair = MemoryPair.make()
+        let client = Link(machine: LineMachine(Probe()), loop: clock.loop, maximumOutboxBytes: 1 << 20)
+        client.attach(pair.client)
+        await clock.waitUntilQuiet()
+        client.perform { machine in
+            machine.output += [UInt8](repeating: 65, count: 1000)
+            machine.wantsClose = true
+        }
+        await clock.waitUntilQuiet()
+        await clock.advance(by: .seconds(7))
+        let result = unsafe [UInt8(66)].withUnsafeBytes { unsafe pair.server.write(from: $0) }
+        if case .bytes = result { Issue.record("the connection is still open") }
+    }
+
+    @Test(arguments: SelectorKind.allCases)
+    func `a connection ends although a child process has a copy of its descriptor`(selector: SelectorKind) async throws
+    {
+        let setting = try Setting(selector)
+        var descriptors: [Int32] = [0, 0]
+        #if canImport(Glibc)
+            let type = Int32(SOCK_STREAM.rawValue)
+        #else
+            let type = SOCK_STREAM
+        #endif
+        try #require(unsafe socketpair(AF_UNIX, type, 0, &descriptors) == 0)
+        for descriptor in descriptors { _ = fcntl(descriptor, F_SETFL, O_NONBLOCK) }
+        let copy = dup(descriptors[0])
+        defer { close(copy) }
+        let client = setting.link(Probe())
+        let server = setting.link(Probe())
+        client.attach(SocketStream(descriptor: descriptors[0], peerName: "server", isTCP: false))
+        server.attach(SocketStream(descriptor: descriptors[1], peerName: "client", isTCP: false))
+        #expect(await eventually { client.probe.openings == 1 && server.probe.openings == 1 })
+        client.dropConnection()
+        #expect(await eventually { server.probe.ends == [nil] })
+    }
 }
