@@ -48,7 +48,10 @@ struct MQTTSender {
         guard core.settings.options.queueOverflow != .reject else { throw MQTTError(error) }
         var dropped: Box<MQTTEndedPublishers>?
         let failure = link.perform { machine in
-            defer { dropped = machine.publishers.takeDropped() }
+            defer {
+                machine.flushRecords()
+                dropped = machine.publishers.takeDropped()
+            }
             return machine.publishers.hand(
                 message, token: MQTTWaitingPublishers.unawaitedBit, &machine.engine, at: machine.timeForQoS0)
         }

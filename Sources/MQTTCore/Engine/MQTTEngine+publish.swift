@@ -200,10 +200,9 @@ extension MQTTEngine {
             slot.kind == .queued && topic.map { slot.head.topic.hasSameBytes(as: $0) } ?? true
         }
         guard let index = found else { return nil }
-        let slot = session.window.slots[Int(index)]
-        store(.finished(sequence: slot.sequence))
-        session.window.dropQueued(index)
-        return slot.token
+        let token = session.window.slots[Int(index)].token
+        dropQueued(at: index)
+        return token
     }
 
     /// Takes a message that was never sent out of the queue, without a completion. Returns false if it was sent, or nothing is
@@ -211,9 +210,7 @@ extension MQTTEngine {
     package mutating func withdraw(_ token: UInt64, into effects: inout MQTTEffects) -> Bool {
         for index in session.window.queue.indices(session.window.slots)
         where session.window.slots[Int(index)].token == token && session.window.slots[Int(index)].kind == .queued {
-            let sequence = session.window.slots[Int(index)].sequence
-            store(.finished(sequence: sequence))
-            session.window.dropQueued(index)
+            dropQueued(at: index)
             reportRoom(&effects)
             return true
         }
@@ -230,11 +227,16 @@ extension MQTTEngine {
     package mutating func dropQueued(where isDropped: (UInt64) -> Bool, into effects: inout MQTTEffects) {
         for index in session.window.queue.indices(session.window.slots) {
             guard isDropped(session.window.slots[Int(index)].token) else { continue }
-            let sequence = session.window.slots[Int(index)].sequence
-            store(.finished(sequence: sequence))
-            session.window.dropQueued(index)
+            dropQueued(at: index)
         }
         reportRoom(&effects)
+    }
+
+    mutating func dropQueued(at index: Int32) {
+        let slot = session.window.slots[Int(index)]
+        // A message of QoS 0 is in no store.
+        if !slot.head.flags.isAtMostOnce { store(.finished(sequence: slot.sequence)) }
+        session.window.dropQueued(index)
     }
 
     // MARK: Writing

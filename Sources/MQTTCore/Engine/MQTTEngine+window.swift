@@ -219,11 +219,9 @@ extension MQTTEngine {
         _ index: Int32, _ outcome: MQTTPublishCompletion.Outcome, _ reason: MQTTReasonCode,
         _ effects: inout MQTTEffects
     ) -> Bool {
-        let sequence = session.window.slots[Int(index)].sequence
         let token = session.window.slots[Int(index)].token
-        store(.finished(sequence: sequence))
         effects.completions.append(MQTTPublishCompletion(token: token, outcome: outcome, reason: reason))
-        session.window.dropQueued(index)
+        dropQueued(at: index)
         return true
     }
 

@@ -210,4 +210,23 @@ struct StoredSessionTests {
         }
         await bench.stop()
     }
+
+    @Test func `a message of QoS 0 that pushes a stored one out of the queue takes it out of the store`() async throws {
+        let bench = try await Bench()
+        let store = MemorySessionStore()
+        let client = try await bench.connected {
+            ($0.cleanStart, $0.sessionExpiry, $0.sessionStore) = (false, .seconds(60), store)
+            ($0.queuesQoS0WhileOffline, $0.queueOverflow, $0.maximumQueuedMessages) = (true, .dropOldest, 2)
+        }
+        await client.suspend()
+        for text in ["one", "two"] { try await client.enqueue(MQTTOutgoingMessage(text, to: "a")) }
+        #expect(await eventually { store.messageCount == 2 })
+        try await client.publish("three", to: "a")
+        #expect(await eventually { store.messageCount == 1 })
+        for text in ["four", "five", "six"] { try await client.publish(text, to: "a") }
+        #expect(await eventually { store.messageCount == 0 })
+        #expect(client.backlog.queuedMessages == 2)
+        await client.disconnect()
+        await bench.stop()
+    }
 }
