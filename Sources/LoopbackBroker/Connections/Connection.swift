@@ -30,8 +30,8 @@ enum Connection: Sendable {
     func attach(_ stream: ServedStream, layers: LayerStack?) {
         switch self {
         case .opening: break
-        case .mqtt(let link, _): link.attach(stream, layers: layers)
-        case .stomp(let link, _): link.attach(stream, layers: layers)
+        case .mqtt(let link, _): link.attachNow(stream, layers: layers)
+        case .stomp(let link, _): link.attachNow(stream, layers: layers)
         }
     }
 
