@@ -113,11 +113,21 @@ extension BrowserTests {
                 try await tab.click(".card button")
                 try await tab.wait(until: "document.querySelector('.card output').textContent.includes('acknowledged')")
                 #expect(try await tab.evaluate("\(newest) ?? ''") == "")
-                #expect(try await tab.text(of: ".card output").contains(/^green acknowledged at \d.*, \d+ ms$/))
+                #expect(
+                    try await tab.text(of: ".card output").contains(/^green acknowledged at \d\d:\d\d:\d\d, \d+ ms$/))
                 // The phone's screen shows the colour as the device's does.
                 #expect(
                     try await tab.evaluate("document.querySelector('.phone').style.getPropertyValue('--screen')")
                         == "green")
+                // However long it took, its line is no higher than the button beside it.
+                try await tab.resize(width: 1280, height: 800)
+                try await tab.evaluate(
+                    "document.querySelector('.card output').textContent = 'green acknowledged at 23:59:59, 9999 ms'")
+                #expect(
+                    try await tab.evaluate(
+                        "new Set([...document.querySelectorAll('.card form')].map((form) => form.offsetHeight)).size")
+                        == "1")
+                try await tab.resize(width: 400, height: 844, isPhone: true)
                 try await client.publish(#"{"deviceID":"phone-2"}"#, to: "/mwm/lastWill", qos: .exactlyOnce)
                 try await tab.wait(until: "document.querySelectorAll('.card').length === 1")
                 #expect(try await tab.evaluate(newest) == "phone-2 is gone: its last will arrived")

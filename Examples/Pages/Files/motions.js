@@ -244,7 +244,7 @@ const Motions = (() => {
     device.output.textContent = '…';
     client.publish(`/mwm/${device.id}/alert`, colour, { qos: 1 }).then(
       (milliseconds) => {
-        const time = new Date().toLocaleTimeString();
+        const time = new Date().toLocaleTimeString('en-GB');
         device.output.textContent = `${colour} acknowledged at ${time}, ${milliseconds.toFixed(0)} ms`;
         flash(device, colour);
       },
