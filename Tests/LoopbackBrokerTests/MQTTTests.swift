@@ -61,6 +61,37 @@ import Testing
         }
     }
 
+    @Test(arguments: [4, 5] as [UInt8])
+    func `tells a publisher of MQTT 5.0 which of its messages match no subscription`(level: UInt8) async throws {
+        try await withBroker { broker in
+            // A session without a connection has subscriptions too.
+            let absent = try await RawClient.mqtt(broker, MQTTBytes.connect("absent", clean: false))
+            try await absent.send(MQTTBytes.subscribe("kept"))
+            try await absent.expect([0x90, 3, 0, 1, 0])
+            try await absent.send(MQTTBytes.disconnect)
+            let sender = try await RawClient.open(broker.ports.mqtt)
+            try await sender.send(MQTTBytes.connect("sender", level: level))
+            let connack = try await sender.read(level == 4 ? 4 : 5)
+            if level == 5 { _ = try await sender.read(Int(connack[4])) }
+            func publish(_ topic: String, qos: UInt8, id: UInt8) -> [UInt8] {
+                let body = MQTTBytes.text(topic) + [0, id] + (level == 5 ? [0] : [])
+                return MQTTBytes.packet(0x30 | qos << 1, body)
+            }
+            func answer(_ type: UInt8, _ id: UInt8, isUnmatched: Bool) -> [UInt8] {
+                isUnmatched && level == 5 ? [type, 3, 0, id, 0x10] : [type, 2, 0, id]
+            }
+            let published =
+                publish("nobody", qos: 1, id: 1) + publish("kept", qos: 1, id: 2) + publish("nobody", qos: 2, id: 3)
+                + publish("kept", qos: 2, id: 4) + publish("nobody", qos: 1, id: 5)
+            try await sender.send(published)
+            for (type, id, isUnmatched) in [
+                (0x40, 1, true), (0x40, 2, false), (0x50, 3, true), (0x50, 4, false), (0x40, 5, true),
+            ] as [(UInt8, UInt8, Bool)] { try await sender.expect(answer(type, id, isUnmatched: isUnmatched)) }
+            try await sender.send([0x62, 2, 0, 3])
+            try await sender.expect([0x70, 2, 0, 3])
+        }
+    }
+
     @Test func keepsARetainedMessageUntilAnEmptyOneClearsIt() async throws {
         try await withBroker { broker in
             let sender = try await RawClient.mqtt(broker, MQTTBytes.connect("sender"))

@@ -53,6 +53,7 @@ struct MQTTClientHandler {
         hub.counters.add(.messagesIn, records.count)
         let faults = hub.currentFaults
         var reason: MQTTReasonCode?
+        var unmatched: [UInt64] = []
         let processed = hub.route(at: now) { router, routed in
             var topic = ""
             for (index, record) in records.enumerated() {
@@ -63,13 +64,22 @@ struct MQTTClientHandler {
                 if published.exceeds(faults, adding: size, at: now) { reason = .messageRateTooHigh }
                 if reason != nil { return records.prefix(index) }
                 let message = Message(record, topic: topic, in: bytes, publisher: session, at: now)
-                router.publish(message, at: now, into: &routed)
+                let isMatched = router.publish(message, at: now, into: &routed)
+                if !isMatched, record.delivery > 0 { unmatched.append(record.delivery) }
             }
             return records
         }
         // QoS 0 has no token.
         if !faults.withholdsAcknowledgements, let last = processed.lazy.map(\.delivery).max(), last > 0 {
-            link.perform { $0.engine.acknowledgeAll(through: last, at: now) }
+            link.perform { machine in
+                // Older versions have no reason codes.
+                if machine.engine.version.hasProperties {
+                    for delivery in unmatched {
+                        machine.engine.markAcknowledged(delivery, reason: .noMatchingSubscribers, at: now)
+                    }
+                }
+                machine.engine.acknowledgeAll(through: last, at: now)
+            }
         }
         link.perform { $0.published = published }
         if let reason { forbid(reason) }

@@ -237,7 +237,8 @@ extension MQTTClient {
 
 /// The server's answer to a message: its reason code, and with 5.0 the properties.
 public struct MQTTPublishResult: Sendable, Hashable {
-    /// The reason code; `success` where the version of MQTT has none.
+    /// The reason code; `success` where the version of MQTT has none, and `noMatchingSubscribers` if the server reported with
+    /// PUBACK or PUBREC that no client has subscribed to the topic.
     public var reasonCode: MQTTReasonCode
     /// Reason String and user properties; of a QoS 2 message those of PUBREC, then those of PUBCOMP; 5.0 only.
     public var properties: MQTTProperties

@@ -37,7 +37,7 @@ extension MQTTEngine {
                 // Refused finally: the identifier is free, nothing is sent again [MQTT 5.0 4.4.0-2].
                 complete(index, .refused, reason, remark, &effects)
             } else {
-                session.window.markReceived(index)
+                session.window.markReceived(index, reason)
                 let sequence = session.window.slots[Int(index)].sequence
                 session.window.hold(index, until: store(.released(sequence: sequence)))
                 return writePubrel(index, at: now)
@@ -49,7 +49,10 @@ extension MQTTEngine {
             // A receiver that has forgotten the identifier had it released before, which is no failure
             // [MQTT 5.0 3.7.2.1].
             let isRefusal = reason.isError && reason != .packetIdentifierNotFound
-            complete(index, isRefusal ? .refused : .acknowledged, reason, remark, &effects)
+            // Only PUBREC says that no subscription matches [MQTT 5.0 3.5.2.1].
+            let received = MQTTReasonCode(rawValue: session.window.slots[Int(index)].received)
+            let answer = isRefusal || received == .success ? reason : received
+            complete(index, isRefusal ? .refused : .acknowledged, answer, remark, &effects)
         default:
             throw .protocolError("\(type) names packet identifier \(id), which awaits another packet.", "MQTT 5.0 4.3")
         }

@@ -85,7 +85,7 @@ extension MQTTSession {
                     message, token: token(message.sequence), at: Self.time(message.time, now, wallClockOffset))
             case .released(let sequence):
                 if let index = slots[sequence], window.slots[Int(index)].kind == .published {
-                    window.markReceived(index)
+                    window.markReceived(index, .success)
                 }
             case .received(let id):
                 received.insert(id)

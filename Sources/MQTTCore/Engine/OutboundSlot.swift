@@ -22,6 +22,8 @@ struct OutboundSlot: Sendable {
     var kind: Kind = .free
     /// Requests: whether messages wait for the answer.
     var comesFirst = false
+    /// The reason code of PUBREC, once that came.
+    var received: UInt8 = 0
     /// Publishes: everything of it. Requests: the packet identifier.
     var head = PublishHead(topic: "", flags: MQTTPublishFlags(.atMostOnce))
     var previous: Int32 = -1

@@ -262,10 +262,11 @@ struct SendWindow: Sendable {
     // MARK: Acknowledgements
 
     /// PUBREC came: the message waits for PUBCOMP and keeps its place in the window [MQTT 5.0 4.9.0-1].
-    mutating func markReceived(_ index: Int32) {
+    mutating func markReceived(_ index: Int32, _ reason: MQTTReasonCode) {
         if resend == index { resend = slots[Int(index)].next }
         published.remove(index, &slots)
         slots[Int(index)].kind = .received
+        slots[Int(index)].received = reason.rawValue
         received.append(index, &slots)
     }
 

@@ -71,6 +71,30 @@ struct AcknowledgementTests {
         #expect(released == [2, 3, 1])
     }
 
+    @Test(arguments: [MQTTReasonCode.success, .packetIdentifierNotFound, .quotaExceeded])
+    func `a QoS 2 message that no client received ends with what PUBREC said, unless PUBCOMP refuses it`(
+        completion: MQTTReasonCode
+    ) throws {
+        let pair = EnginePair(version: .v5_0)
+        pair.server.acknowledges = false
+        try pair.connect()
+        try pair.publish("lost", qos: .exactlyOnce, token: 7)
+        try pair.publish("found", qos: .exactlyOnce, token: 8)
+        pair.settle()
+        try pair.inject(.pubrec(.init(packetID: 1, reasonCode: .noMatchingSubscribers)), into: pair.client)
+        for id in [UInt16(1), 2] { try pair.inject(.pubrec(.init(packetID: id)), into: pair.client) }
+        try pair.inject(.pubcomp(.init(packetID: 1, reasonCode: completion)), into: pair.client)
+        try pair.inject(.pubcomp(.init(packetID: 2)), into: pair.client)
+        let isRefused = completion == .quotaExceeded
+        #expect(
+            pair.client.completions == [
+                .init(
+                    token: 7, outcome: isRefused ? .refused : .acknowledged,
+                    reason: isRefused ? completion : .noMatchingSubscribers),
+                .init(token: 8, outcome: .acknowledged, reason: .success),
+            ])
+    }
+
     @Test func `no more than Receive Maximum is unacknowledged, and QoS 2 counts until PUBCOMP [MQTT-4.9.0-1]`() throws
     {
         let pair = EnginePair(server: { $0.receiveMaximum = 3 })

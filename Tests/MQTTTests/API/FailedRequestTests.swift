@@ -54,9 +54,9 @@ struct FailedRequestTests {
         await broker.stop()
     }
 
-    @Test(arguments: [false, true])
+    @Test(arguments: [false, true], [QoS.atLeastOnce, .exactlyOnce])
     func `a request that no client received ends at once, unless its topics tell the responses apart`(
-        byTopics: Bool
+        byTopics: Bool, qos: QoS
     ) async throws {
         let clock = try ManualClock()
         let server = ScriptedServer(clock: clock) { step in
@@ -72,14 +72,15 @@ struct FailedRequestTests {
         let isAcknowledged = Mutex(false)
         server.remark { message in
             isAcknowledged.withLock { $0 = true }
-            return [.puback(.init(packetID: message.packetID, reasonCode: .noMatchingSubscribers))]
+            let answer = MQTTPacket.Acknowledgement(packetID: message.packetID, reasonCode: .noMatchingSubscribers)
+            return [qos == .atLeastOnce ? .puback(answer) : .pubrec(answer)]
         }
         let client = server.client { $0.version = .v5_0 }
         try await client.connect()
         let asking = Task {
             byTopics
-                ? try await client.request("?", to: "ask", responseTopic: "answer", timeout: .seconds(2))
-                : try await client.request("?", to: "ask", timeout: .seconds(2))
+                ? try await client.request("?", to: "ask", responseTopic: "answer", qos: qos, timeout: .seconds(2))
+                : try await client.request("?", to: "ask", qos: qos, timeout: .seconds(2))
         }
         if byTopics {
             #expect(await eventually { isAcknowledged.withLock { $0 } })
