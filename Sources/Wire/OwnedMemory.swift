@@ -133,6 +133,56 @@ package struct Box<Value: ~Copyable>: ~Copyable {
 // Sendable because the box alone owns its value.
 extension Box: @unchecked Sendable where Value: Sendable & ~Copyable {}
 
+/// A value that never changes, held once for many.
+@usableFromInline
+package final class Shared<Value: Sendable>: Sendable {
+    @usableFromInline package let value: Value
+
+    @inlinable
+    package init(_ value: Value) {
+        self.value = value
+    }
+}
+
+extension Shared: Equatable where Value: Equatable {
+    /// Returns `known` if its value is equal, otherwise a new object with this value.
+    package static func of(_ value: Value, orKnown known: Shared?) -> Shared {
+        if let known, known.value == value { return known }
+        return Shared(value)
+    }
+
+    @usableFromInline
+    package static func == (one: Shared, other: Shared) -> Bool { one === other || one.value == other.value }
+}
+
+extension Shared: Hashable where Value: Hashable {
+    @usableFromInline
+    package func hash(into hasher: inout Hasher) { hasher.combine(value) }
+}
+
+/// A value that mostly is not there, and takes the room of a reference then.
+///
+/// A change allocates: for values that are seldom changed and seldom read.
+@frozen
+@usableFromInline
+package struct Boxed<Value: Sendable>: Sendable {
+    @frozen
+    @usableFromInline
+    indirect enum Box: Sendable {
+        case value(Value)
+    }
+
+    @usableFromInline var box: Box?
+
+    @inlinable
+    package init() { box = nil }
+
+    @inlinable package var value: Value? {
+        get { if case .value(let value)? = box { value } else { nil } }
+        set { box = newValue.map { .value($0) } }
+    }
+}
+
 extension [UInt8] {
     /// A copy of some of the elements. `Array(bytes[range])` would count a reference to all of them, because a slice
     /// owns them; `init(unsafeUninitializedCapacity:)` would look up the metadata of its storage.

@@ -1,4 +1,5 @@
 public import Transport
+import Wire
 
 /// The URL of a broker: its endpoint, and the protocols on the way to it.
 public struct BrokerURL: Sendable, Hashable {

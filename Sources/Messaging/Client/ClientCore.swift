@@ -1,6 +1,6 @@
 import Synchronization
 package import Transport
-import Wire
+package import Wire
 
 /// What the cores of all clients have in common: the link drives the engine, the supervisor opens connections, and the
 /// subscriptions receive the messages.

@@ -1,3 +1,4 @@
+import Synchronization
 package import Transport
 
 /// What the subscriptions of all clients have in common: how a caller subscribes, and that reading pauses while receivers
@@ -88,4 +89,29 @@ package struct PendingCalls<Answer: Sendable, Failure: Error> {
         calls = [:]
         for (_, call) in ended { call.end(.failure(failure)) }
     }
+}
+
+/// The subscriptions with a full buffer, for which reading pauses. On the loop's thread.
+package struct PausedRoutes<Route: DeliveryRoute> {
+    private var routes: [Route] = []
+
+    package init() {}
+
+    package var isEmpty: Bool { routes.isEmpty }
+
+    package mutating func add(_ route: Route) {
+        if !routes.contains(where: { $0 === route }) { routes.append(route) }
+    }
+
+    /// Removes a route. Returns whether it was there.
+    package mutating func remove(_ route: Route) -> Bool {
+        let count = routes.count
+        routes.removeAll { $0 === route }
+        return routes.count < count
+    }
+
+    /// Removes the routes that have room again.
+    package mutating func removeDrained() { routes.removeAll { !$0.isFull } }
+
+    package mutating func removeAll() { routes = [] }
 }

@@ -1,3 +1,7 @@
+import Synchronization
+import Transport
+import Wire
+
 /// Where a receiver is: at a message of a batch, in a queue.
 package struct DeliveryPlace<Batch: DeliveryBatch, Failure: Error>: Sendable {
     package let queue: DeliveryQueue<Batch, Failure>
@@ -152,6 +156,66 @@ public struct MessageBatches<Storage: MessageStorage, Failure: Error>: AsyncSequ
 
         public mutating func next(isolation actor: isolated (any Actor)?) async throws(Failure) -> Element? {
             try await cursor.takeBatch()
+        }
+    }
+}
+
+/// Ties a subscription to the life of its sequence and iterators, and remembers where the last iterator stopped.
+package final class SubscriptionHandle<Core: ClientCore>: Sendable {
+    package typealias Batch = Core.Route.Batch
+    package typealias Failure = Core.Failure
+
+    package let core: Core
+    package let route: Core.Route
+    private let first: DeliveryQueue<Batch, Failure>
+    /// The place that has no receiver at the moment.
+    private let parked: Lock<DeliveryPlace<Batch, Failure>?>
+
+    package init(core: Core, route: Core.Route, first: DeliveryQueue<Batch, Failure>) {
+        self.core = core
+        self.route = route
+        self.first = first
+        parked = Lock(DeliveryPlace(queue: first))
+    }
+
+    deinit {
+        let (core, route) = (core, route)
+        core.loop.execute { core.subscriptions.remove(route) }
+    }
+
+    /// The number of messages that were dropped because the first receiver was slow.
+    package var droppedCount: Int { first.droppedCount }
+
+    /// The place where the last receiver stopped; the beginning of a new queue if another receiver is active there.
+    package func takePlace() -> DeliveryPlace<Batch, Failure> {
+        let taken = parked.withLock { parked in
+            defer { parked = nil }
+            return parked
+        }
+        if let taken {
+            if let batch = taken.batch { batch.noteTaken(batch.count) }
+            return taken
+        }
+        let queue = core.makeQueue(route.policy)
+        let route = route
+        core.loop.execute { route.add(queue) }
+        return DeliveryPlace(queue: queue)
+    }
+
+    /// A receiver stopped here.
+    package func park(_ place: DeliveryPlace<Batch, Failure>) {
+        place.batch?.noteTaken(place.index)
+        let isParked = parked.withLock { parked in
+            guard parked == nil else { return false }
+            parked = place
+            return true
+        }
+        // With several iterators, the place of the first one that was released remains.
+        guard !isParked else { return }
+        let route = route
+        core.loop.execute {
+            route.remove(place.queue)
+            place.queue.abandon()
         }
     }
 }

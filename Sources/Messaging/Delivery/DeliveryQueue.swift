@@ -352,3 +352,45 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
         if index < slots.count, let next = slots[index] { cast(next).gap += lost } else { self.gap += lost }
     }
 }
+
+/// Bytes of messages that wait in all subscriptions of one connection, against their bound.
+///
+/// The loop adds, and pauses reading when the bound is reached. The receiver that reduces the count to half of it calls
+/// `drained`, so that the loop reads again; so does one that empties its own full queue to half, or ends it.
+package final class UnreadBytes: Sendable {
+    package let maximum: Int
+    private let count = Atomic(0)
+    private let reached = Atomic(false)
+    let drained: @Sendable () -> Void
+
+    /// - Parameter drained: called without any lock held, on the thread of that receiver.
+    package init(maximum: Int, drained: @escaping @Sendable () -> Void) {
+        self.maximum = max(1, maximum)
+        self.drained = drained
+    }
+
+    /// The bytes that wait now.
+    package var bytes: Int { count.load(ordering: .relaxed) }
+
+    /// Whether the bound was reached and half of it is not free again.
+    package var isFull: Bool { reached.load(ordering: .sequentiallyConsistent) }
+
+    func change(by difference: Int) {
+        guard difference != 0 else { return }
+        let now = count.add(difference, ordering: .sequentiallyConsistent).newValue
+        if difference > 0, now >= maximum {
+            reached.store(true, ordering: .sequentiallyConsistent)
+            // Others may have taken everything out before they could see that.
+            releaseIfDrained(count.load(ordering: .sequentiallyConsistent))
+        } else if difference < 0 {
+            releaseIfDrained(now)
+        }
+    }
+
+    private func releaseIfDrained(_ now: Int) {
+        guard now <= maximum / 2, isFull else { return }
+        let isOurs = reached.compareExchange(expected: true, desired: false, ordering: .sequentiallyConsistent)
+            .exchanged
+        if isOurs { drained() }
+    }
+}

@@ -1,6 +1,6 @@
 import Synchronization
 package import Transport
-import Wire
+package import Wire
 
 /// The options of a client for everything below its protocol.
 package struct StreamOptions: Equatable, Sendable {

@@ -1,5 +1,5 @@
 package import Transport
-import Wire
+package import Wire
 
 /// Keeps a client connected: opens a stream, waits for the handshake of the protocol, and opens another after a loss.
 ///

@@ -2,6 +2,7 @@ public import Messaging
 import STOMPCore
 import Synchronization
 public import Transport
+import Wire
 
 /// A client for STOMP brokers that keeps itself connected.
 ///

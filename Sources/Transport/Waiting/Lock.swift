@@ -66,30 +66,3 @@
     @usableFromInline
     package typealias Lock<Value: ~Copyable> = Mutex<Value>
 #endif
-
-/// A value that never changes, held once for many.
-@usableFromInline
-package final class Shared<Value: Sendable>: Sendable {
-    @usableFromInline package let value: Value
-
-    @inlinable
-    package init(_ value: Value) {
-        self.value = value
-    }
-}
-
-extension Shared: Equatable where Value: Equatable {
-    /// Returns `known` if its value is equal, otherwise a new object with this value.
-    package static func of(_ value: Value, orKnown known: Shared?) -> Shared {
-        if let known, known.value == value { return known }
-        return Shared(value)
-    }
-
-    @usableFromInline
-    package static func == (one: Shared, other: Shared) -> Bool { one === other || one.value == other.value }
-}
-
-extension Shared: Hashable where Value: Hashable {
-    @usableFromInline
-    package func hash(into hasher: inout Hasher) { hasher.combine(value) }
-}

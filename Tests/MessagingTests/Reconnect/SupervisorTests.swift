@@ -3,6 +3,7 @@ import Synchronization
 import TestSupport
 import Testing
 import Transport
+import Wire
 
 /// A supervisor whose client follows a script of verdicts.
 @Suite(.turns) struct SupervisorTests {
