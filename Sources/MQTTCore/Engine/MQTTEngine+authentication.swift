@@ -82,3 +82,26 @@ extension MQTTEngine {
         effects.report(.authenticationReceived(auth))
     }
 }
+
+/// Whose turn it is in an enhanced authentication, and until when.
+struct MQTTAuthenticationTurns: Sendable, Equatable {
+    enum Turn: UInt8 {
+        /// No authentication is under way.
+        case none
+        /// Our next AUTH is awaited.
+        case ours
+        /// The peer's next AUTH is awaited, or its CONNACK.
+        case peers
+    }
+
+    var turn = Turn.none
+    /// When the step that is awaited is late; `Int64.max` for never.
+    var deadline = Int64.max
+    /// When the whole exchange has to be over, however many steps it has.
+    var limit = Int64.max
+
+    /// The peer has sent the first step.
+    mutating func begin(until limit: Int64) {
+        self = MQTTAuthenticationTurns(turn: .ours, deadline: limit, limit: limit)
+    }
+}

@@ -71,54 +71,6 @@ extension MQTTEngine {
             .invalidValue,
             "A \(options.value.role) must not send \(reason) in DISCONNECT [MQTT-3.14.2-1]. Use another reason code.")
     }
-
-    /// The peer broke the protocol: send the reason where the version allows it, and close [MQTT 5.0 4.13.1].
-    mutating func fail(_ violation: MQTTProtocolError, into effects: inout MQTTEffects) {
-        fail(.violation(violation), violation.reasonCode, into: &effects)
-    }
-
-    mutating func fail(
-        _ failure: MQTTConnectionFailure, _ reason: MQTTReasonCode?, into effects: inout MQTTEffects
-    ) {
-        if let reason {
-            if isServer && (phase == .connecting || phase == .deciding) {
-                writeRefusal(reason)
-            } else if version.hasProperties {
-                // A DISCONNECT of two or three bytes is smaller than any limit that lets a connection work.
-                try? write(.disconnect(.init(reasonCode: reason)))
-            }
-        }
-        effects.report(.connectionFailed(failure))
-        switch failure {
-        case .acknowledgementTimeout, .subscribeTimeout: connectionEnd = .unanswered
-        default: connectionEnd = .unrelated
-        }
-        phase = .closing
-    }
-
-    /// Appends a packet that the peer can take.
-    mutating func write(_ packet: borrowing MQTTPacket) throws(MQTTUsageError) {
-        do throws(MQTTEncodingError) {
-            try packet.encode(
-                into: &output, version: version,
-                maximumPacketSize: acceptedByPeer)
-        } catch {
-            throw MQTTUsageError(error)
-        }
-    }
-
-    func notConnected(_ packet: String) -> MQTTUsageError {
-        switch phase {
-        case .closing, .leaving:
-            MQTTUsageError(
-                .closing,
-                "\(packet) cannot be sent: the connection is being closed with DISCONNECT. Connect again first.")
-        case .connected:
-            MQTTUsageError(.alreadyConnected, "\(packet) cannot be sent: the connection is already accepted.")
-        default:
-            MQTTUsageError(.notConnected, "\(packet) cannot be sent: there is no accepted connection. Connect first.")
-        }
-    }
 }
 
 extension MQTTEngine {
@@ -172,4 +124,12 @@ extension MQTTEngine {
             if publishesWritten != written { addToPace(byteCount, at: now) }
         }
     }
+}
+
+/// What a client sends in DISCONNECT once the exchanges before it are finished.
+struct MQTTLeaving: Sendable {
+    var reason: MQTTReasonCode
+    var properties: MQTTProperties
+    /// When DISCONNECT is written although exchanges are open.
+    var deadline: Int64
 }

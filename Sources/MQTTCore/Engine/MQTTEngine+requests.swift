@@ -186,3 +186,13 @@ extension MQTTEngine {
         pump(at: now, into: &effects)
     }
 }
+
+/// How far a connection is with the subscriptions that have to come before its messages.
+enum SubscribingStage: UInt8, Sendable {
+    /// The caller is about to write SUBSCRIBE packets.
+    case writing
+    /// They are written, and some are not answered.
+    case awaitingAnswers
+    /// Nothing holds messages back.
+    case done
+}

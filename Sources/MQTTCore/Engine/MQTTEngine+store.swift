@@ -1,0 +1,83 @@
+// Records for a session store, and packets that are held until the records behind them are stored.
+
+extension MQTTEngine {
+    /// The ticket of the newest record; right after a publish, the ticket with which that message is stored.
+    public var lastTicket: UInt64 { storedTicket }
+
+    /// Packets that may wait for the session store before ``holdsTooManyPackets``. A peer can make more of them than it
+    /// has packet identifiers, by repeating PUBREL.
+    package static let maximumHeldPackets = 4096
+
+    /// Whether to stop reading until the session store answers: received packets are answered, and the answers wait for
+    /// the store.
+    package var holdsTooManyPackets: Bool { heldPackets.count >= Self.maximumHeldPackets }
+
+    /// The records up to and including a ticket are stored: what waited for them is written.
+    public mutating func persisted(through ticket: UInt64, at now: Int64, into effects: inout MQTTEffects) {
+        guard ticket > persistedTicket else { return }
+        persistedTicket = min(ticket, storedTicket)
+        if phase == .connecting, let opening = opening.value, opening.heldConnectTicket <= persistedTicket {
+            output += opening.heldConnect
+            self.opening.value?.heldConnect = []
+        }
+        guard phase == .connected || phase == .leaving else { return }
+        var written = 0
+        while written < heldPackets.count, heldPackets[written].ticket <= persistedTicket {
+            let held = heldPackets[written]
+            writeAcknowledgement(held.type, held.packetID, held.reason, at: now)
+            written += 1
+        }
+        heldPackets.removeFirst(written)
+        writeAnswers(at: now)
+        pump(at: now, into: &effects)
+        leaveIfDone(at: now, into: &effects)
+    }
+
+    /// Adds a record of the caller: that a received message is retained, or no longer is.
+    public mutating func note(_ record: MQTTStoreRecord) {
+        store(record)
+    }
+
+    /// Acknowledges a received message once a record of it is stored, for a caller that retains the message itself.
+    public mutating func acknowledge(_ delivery: UInt64, storing record: MQTTStoreRecord, at now: Int64) {
+        let ticket = store(record)
+        if ticket != 0 { session.inbound.hold(delivery, until: ticket) }
+        acknowledge(delivery, at: now)
+    }
+
+    /// Adds a record if there is a store, and returns its ticket; 0 without a store.
+    @inline(__always)
+    @discardableResult
+    mutating func store(_ record: @autoclosure () -> MQTTStoreRecord) -> UInt64 {
+        guard options.value.persists else { return 0 }
+        storeRecords.append(record())
+        storedTicket += 1
+        return storedTicket
+    }
+
+    /// Writes PUBREL or PUBCOMP when its ticket is done; they leave in the order in which they were due.
+    mutating func writeOrHold(
+        _ type: MQTTPacketType, _ id: UInt16, _ reason: MQTTReasonCode, _ ticket: UInt64, at now: Int64
+    ) {
+        if ticket <= persistedTicket && heldPackets.isEmpty {
+            writeAcknowledgement(type, id, reason, at: now)
+        } else {
+            heldPackets.append(HeldPacket(type: type, packetID: id, reason: reason, ticket: ticket))
+        }
+    }
+
+    mutating func writeAcknowledgement(
+        _ type: MQTTPacketType, _ id: UInt16, _ reason: MQTTReasonCode, at now: Int64
+    ) {
+        MQTTPacket.Acknowledgement.encode(type, packetID: id, reasonCode: reason, into: &output, version: version)
+        keepAlive.sent(at: now)
+    }
+
+    /// A PUBREL or PUBCOMP that waits for its ticket.
+    struct HeldPacket: Sendable {
+        var type: MQTTPacketType
+        var packetID: UInt16
+        var reason: MQTTReasonCode
+        var ticket: UInt64
+    }
+}
