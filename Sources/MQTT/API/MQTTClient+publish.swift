@@ -171,8 +171,8 @@ extension MQTTClient {
         return inThisVersion(changed)
     }
 
-    /// The message as the version of the connection can carry it: without the properties that only its format declares,
-    /// where there are no properties.
+    /// The message as the version of the connection can carry it: before 5.0 without the properties that were added only to
+    /// declare its payload's format.
     private nonisolated func inThisVersion(_ message: MQTTOutgoingMessage) -> MQTTOutgoingMessage {
         message.declaresFormat && !speaksProperties ? message.withoutFormat : message
     }

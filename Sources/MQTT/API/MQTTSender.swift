@@ -35,8 +35,8 @@ struct MQTTSender {
         }
     }
 
-    /// The engine has not taken a QoS 0 message. If the queue is full, where it waits for subscriptions or for a connection, this
-    /// returns false for a message that has to wait for room, or drops the oldest one for it.
+    /// Handles a QoS 0 message that the engine did not accept. If the queue is full, the oldest message is dropped for it, as
+    /// the policy says; this returns false if the caller has to wait for room instead.
     private func queueAtMostOnce(
         _ message: MQTTOutgoingMessage, after error: MQTTUsageError
     ) throws(MQTTError) -> Bool {

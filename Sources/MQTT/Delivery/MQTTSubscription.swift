@@ -88,7 +88,8 @@ public struct MQTTAcknowledgement: Sendable, Equatable {
     enum Kind { case automatic, manual }
     let kind: Kind
 
-    /// The client acknowledges a message when it is in the subscription's buffer and the buffer has room.
+    /// The client acknowledges a message once it has received it for the subscription, as long as the buffer has room; the
+    /// acknowledgement may leave just before the message is in the buffer.
     public static let automatic = MQTTAcknowledgement(kind: .automatic)
     /// The receiver acknowledges with ``MQTTMessage/acknowledge()``. Until then the message counts against Receive Maximum,
     /// and the server sends it again after a reconnect.

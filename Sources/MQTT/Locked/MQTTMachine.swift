@@ -54,7 +54,7 @@ struct MQTTMachine: ClientMachine, ~Copyable {
         _modify { yield &engine.output }
     }
 
-    /// While disconnected, retained messages are checked only when they are used: an alarm would keep a client alive
+    /// While disconnected, messages without a subscription are checked only when they are used: an alarm would keep a client alive
     /// that the application has released.
     var nextDeadline: Int64 {
         mutating get {
@@ -99,6 +99,7 @@ struct MQTTMachine: ClientMachine, ~Copyable {
     mutating func connectionClosed(_ error: TransportError?, at now: Int64, into afterLock: MQTTAfterLock) {
         afterLock.work.core = core
         engine.connectionClosed(at: now, into: &afterLock.work.effects)
+        // What cannot be acknowledged any more is forgotten.
         withheld.connectionClosed(engine)
         unanswered.connectionClosed(engine)
         unmatched.connectionClosed(&engine)
@@ -260,7 +261,7 @@ struct MQTTMachine: ClientMachine, ~Copyable {
         if !engine.storeRecords.isEmpty { moveRecords() }
     }
 
-    /// The store is about to be closed. The messages that are retained for later are in it.
+    /// The store is about to be closed. The messages that wait for a subscription are in it.
     mutating func endJournal() {
         // Their end could not be stored: the next process, or the next connection, finds them in the store and ends them.
         _ = engine.forgetExpiry()

@@ -22,7 +22,7 @@ struct MQTTWithheldMessages: Sendable {
     ) {
         let message = Message(delivery: delivery, routes: routes)
         guard message.waits else { return engine.markAcknowledged(delivery, at: now) }
-        // Messages that have no other receivers than manual ones are theirs alone.
+        // If all receivers acknowledge manually, that is up to them.
         guard routes.contains(where: { $0.acknowledgement == .automatic }) else { return }
         if messages.count >= 1024, messages.count == messages.capacity {
             // Those that a receiver has acknowledged meanwhile; not again before there are twice as many.

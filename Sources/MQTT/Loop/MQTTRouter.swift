@@ -38,8 +38,9 @@ final class MQTTRouter {
     /// Filters without a subscription that the server may still have in a session, because UNSUBSCRIBE could not be sent
     /// or was not answered.
     private var toForget: Set<ByteKey> = []
-    /// Whether the server may send messages that not all matching routes get: copies, and retained messages that only some
-    /// routes of a filter asked for. Never reset, since it only costs time.
+    /// Whether the server may send messages that not all matching routes get: several copies of a message for overlapping
+    /// filters of a subscription, or retained messages for which only some routes of a filter have asked. False in most
+    /// clients; never reset, since it only costs time.
     var selectsCopies = false
     /// Begins at random in the upper half, so that messages of a resumed session, whose identifiers an earlier process
     /// chose, are not mistaken for copies.

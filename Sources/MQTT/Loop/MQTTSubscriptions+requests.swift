@@ -45,7 +45,7 @@ extension MQTTSubscriptions {
             for keys in together.inRequests(of: maximumFilters) { add(keys, group.properties) }
             for key in group.keys where apart.contains(key) { add([key], group.properties) }
         }
-        // In the order of their subscription: a message that is received for a later one was sent for earlier ones too.
+        // In the order of their subscription: once a copy arrives for a later filter, copies for the earlier ones were sent too.
         for (identifier, key) in identified.sorted(by: { $0.key < $1.key }) {
             var properties = router.entries[key]?.properties ?? []
             properties.subscriptionIdentifiers = [identifier]

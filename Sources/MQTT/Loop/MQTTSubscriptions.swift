@@ -165,7 +165,7 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
         confirmUnmatched(unmatched)
     }
 
-    /// Gives a new subscription the retained messages that match it, before any that arrive later.
+    /// Gives a new subscription the messages that the client has kept and that match it, before any that arrive later.
     private func handUnmatched(to route: MQTTRoute) {
         let now = core.loop.now
         let (messages, report) = core.link.perform { machine in

@@ -89,7 +89,8 @@ public struct MQTTPublishCompletion: Sendable, Equatable {
     public var outcome: Outcome
     /// The peer's reason code, or ours for `unsendable`.
     public var reason: MQTTReasonCode
-    /// Where in ``MQTTEffects/events`` the acknowledgement's properties are, or why there is none; -1 if it had none.
+    /// The index in ``MQTTEffects/events`` of the acknowledgement's properties, or of the reason why there was no
+    /// acknowledgement; -1 if there is no such event.
     public var remark: Int32
 
     @inlinable
@@ -145,7 +146,8 @@ public struct MQTTMessageRecord: Sendable {
     /// The packet identifier; 0 for QoS 0.
     public var packetID: UInt16
 
-    /// The number of the topic in the table that `receive` was given; 0 if it is not there.
+    /// The number of the topic's destination in the table that `receive` was given, which topics may share; 0 if the topic is
+    /// not in the table.
     @usableFromInline package var topicNumber: UInt16
 
     /// DUP, QoS and RETAIN.

@@ -159,7 +159,7 @@ extension MQTTEngine {
                 MQTTConnectionInfo(
                     version: version, sessionPresent: connack.sessionPresent, clientID: clientID,
                     keepAlive: seconds, sessionExpiry: sessionExpiry, limits: limits, properties: properties)))
-        // What an earlier connection had sent without a session that outlives it may have arrived as well.
+        // Messages that were sent on an earlier connection may have arrived, even if its session has ended with it.
         let wasHeld = !session.isNew || session.window.hasSent
         session.isNew = false
         if goesOn { resumeSession(at: now) } else { sessionWasLost(wasHeld: wasHeld, into: &effects) }

@@ -27,6 +27,7 @@ extension MQTTEngine {
         if !isServer { keepAlive.received(at: now) }
         var offset = start
         do throws(MQTTProtocolError) {
+            // Most reads end here: nothing is left for the loop below.
             if phase == .connected { try receivePlainPackets(bytes, at: &offset, now, &effects, topics, start > 0) }
             while let header = try MQTTFrameHeader.parse(
                 bytes, at: offset, maximumPacketSize: acceptedPacketSize,

@@ -262,7 +262,7 @@ extension MQTTEngine {
 
     /// The number of messages in the queue.
     public var queuedCount: Int { session.window.queue.count }
-    /// The bytes (topics and payloads) in the queue.
+    /// The bytes (topics, payloads and properties) in the queue.
     public var queuedBytes: Int { session.window.queuedBytes }
     /// Whether a message was refused for lack of room, so that ``MQTTEffects/queueHasRoom`` will report room.
     package var owesRoomNotice: Bool { owesRoom }

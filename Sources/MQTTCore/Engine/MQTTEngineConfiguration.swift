@@ -110,7 +110,7 @@ public struct MQTTEngineConfiguration: Sendable {
     /// The number of messages that may wait for room in the window or for a connection. Default: 10,000.
     public var maximumQueuedMessages = 10_000
 
-    /// The bytes (topics, payloads) of messages that may wait for room in the window or for a connection.
+    /// The bytes (topics, payloads, properties) of messages that may wait for room in the window or for a connection.
     /// Default: 16,777,216.
     public var maximumQueuedBytes = 16 << 20
 

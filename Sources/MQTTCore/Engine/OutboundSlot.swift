@@ -7,7 +7,7 @@ import Wire
 struct OutboundSlot: Sendable {
     enum Kind: UInt8, Sendable {
         case free
-        /// Waits in the queue, without identifier.
+        /// Waits in the queue; with an identifier only if a store has recorded that.
         case queued
         /// The same, but it was sent in a session that the server has lost.
         case requeued
@@ -33,7 +33,8 @@ struct OutboundSlot: Sendable {
     var token: UInt64 = 0
     /// Publishes: when it came in. Requests: when the answer is late; `Int64.max` once that was reported.
     var time: Int64 = 0
-    /// Rises with each message: the order in which messages came in, or were sent where the newest goes first.
+    /// Increases with each message. Messages are ordered by it: as they were published or, where the newest is sent first, as
+    /// they were sent.
     var sequence: UInt64 = 0
     /// The connection on which it holds a place of the window; 0 for none.
     var connection: UInt32 = 0

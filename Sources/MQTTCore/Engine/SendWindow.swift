@@ -108,7 +108,7 @@ struct SendWindow: Sendable {
         return id
     }
 
-    /// The identifiers of messages that were given up: those in use that nothing has. Only without runs.
+    /// The identifiers of messages that were given up: those in use without a slot.
     var retiredIDs: [UInt16] { ids.all.filter { slot(of: $0) < 0 } }
 
     /// Keeps an identifier of an earlier process from other messages.

@@ -100,7 +100,7 @@ package final class StreamOpener: Sendable {
     package static let hurry =
         "within \(patience / 1_000_000_000) seconds, so that the client tries another server or address. If none answers, each is given connectTimeout."
 
-    /// The address in use is of no use for now. Returns whether there is another that was not tried in this round.
+    /// The attempt at the current address failed. Returns whether another address has not been tried in this round.
     package func addressFailed() -> Bool {
         state.withLock { state in
             state.patienceEnd = .max

@@ -30,9 +30,10 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     private let connectTimeout: Int64
     /// When the attempt that is being made times out; on the loop's thread.
     package private(set) var attemptDeadline = Int64.max
-    /// Whether each server and address of this round has the whole `connectTimeout`.
+    /// Whether each server and address of this round is given the whole `connectTimeout`, because the round before it was
+    /// hurried.
     private var isPatient = false
-    /// Whether the client left a server or address of this round before the whole `connectTimeout` had passed.
+    /// Whether the client gave up a server or address of this round before `connectTimeout` was over.
     private var roundWasHurried = false
     /// Whether other credentials were asked for since a server has accepted.
     private var askedForCredentials = false

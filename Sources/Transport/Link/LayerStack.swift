@@ -2,7 +2,8 @@ import Wire
 
 /// A protocol between the stream and the engine (TLS, WebSocket, a proxy's handshake): bytes in, bytes out.
 ///
-/// Layers are driven by their handshake and then by their link, on the loop's thread. Both directions append to the arrays that they are given.
+/// ``LayerHandshake`` drives the layers of a connection until they are open, and then the ``Link`` of that connection does, on
+/// the loop's thread. Both directions append to the arrays that they are given.
 package protocol ByteLayer: AnyObject {
     /// The stream below is open: writes the first bytes of the handshake, if this side begins.
     func opened(at now: Int64, wire: inout [UInt8]) throws(TransportError)

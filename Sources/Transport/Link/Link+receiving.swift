@@ -150,7 +150,8 @@ extension Link where Machine: ~Copyable {
     func progress(_ state: borrowing LinkState, acknowledged: Int) -> LinkProgress {
         let waiting = machine.value.outputCount
         var total = state.queuedBytes + waiting
-        // What layers will add to it is not known yet: rather too much, since it only has to cover what waits.
+        // What layers will add to it is not known yet: an overestimate is fine, since it only has
+        // to cover what waits.
         if let layers { total += layers.outputCount + (waiting > 0 ? waiting / 16 + 1024 : 0) }
         return LinkProgress(total: total, acknowledged: acknowledged)
     }

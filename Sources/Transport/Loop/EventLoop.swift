@@ -83,7 +83,7 @@ package final class EventLoop: @unchecked Sendable {
     /// memory.
     package static let readBufferSize = 512 * 1024
 
-    /// Nanoseconds of tasks, without a pause, that are reported.
+    /// The time in nanoseconds that tasks may use the loop without a pause before that is reported.
     private static let longestHold: Int64 = 100_000_000
 
     /// Pieces of work that run, if each hands in the next, before the selector is asked again. Connecting takes fewer.

@@ -244,7 +244,7 @@ final class ConnectRace: LoopHandler, @unchecked Sendable {
 
     /// Notes why an attempt failed, without starting another.
     func failedAtOnce(_ failure: TransportError) {
-        // What was tried in earnest says more than an address that could not be tried.
+        // The failure of a real attempt explains more than an address that could not be tried.
         lastFailure = lastFailure ?? failure
     }
 

@@ -3,9 +3,9 @@ public import Wire
 
 /// A task that waits for one answer: the only owner of its continuation, which it consumes by resuming it.
 ///
-/// It cannot be copied, and `resume` consumes it: the compiler refuses a program that resumes a task twice. Moving the
-/// waiter out of the place where it is stored is the only way to get it, so that of an answer, a cancellation and an
-/// end the one that moves it out is the one that resumes. Do that with the lock held, and resume after it is released.
+/// It cannot be copied, and `resume` consumes it: the compiler refuses a program that resumes a task twice. The only
+/// way to get a waiter is to move it out of the place where it is stored: if an answer, a cancellation and an end come
+/// at the same time, the first one to do that resumes the task. Do that with the lock held, and resume after it is released.
 // Safe to use: consuming the waiter is the only way to resume the continuation, so that it is resumed once.
 @safe
 @frozen
@@ -48,8 +48,7 @@ package nonisolated(nonsending) func waiting<Answer: Sendable>(
 ///   - isolation: the caller's actor, which the call does not leave: a cancellation handler without it would cost
 ///     20 microseconds on the main actor.
 ///   - onCancel: called at once if the task is already cancelled, even before `body`; otherwise when it is, on the
-///     thread
-///     that cancels it.
+///     thread that cancels it.
 @inlinable
 package func waiting<Answer: Sendable>(
     isolation: isolated (any Actor)? = #isolation, _ body: (consuming Waiter<Answer>) -> Void,
