@@ -32,9 +32,6 @@ final class MQTTAfterLock: LinkAfterLock {
     }
 
     func perform(_ bytes: RawSpan) {
-        work.resumptions.drain { $0.resume() }
-        work.batchEnds.drain { $0.resume() }
-        work.roomWaiters.resume(returning: ())
         if let core = work.core {
             // A new connection is handled before its first messages are delivered, all other events after.
             for event in work.effects.events where Self.isConnected(event) { core.handle(event.kind) }
@@ -56,6 +53,10 @@ final class MQTTAfterLock: LinkAfterLock {
             pool.trim()
             work.core?.subscriptions.knownRouter?.forgetTopics(keepingCapacity: false)
         }
+        // Last, so that the resumed callers find the state that belongs to their answer.
+        work.resumptions.drain { $0.resume() }
+        work.batchEnds.drain { $0.resume() }
+        work.roomWaiters.resume(returning: ())
         work.clear()
     }
 

@@ -107,6 +107,26 @@ struct RefusedRequestTests {
     }
 
     @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])
+    func `a message that is given up with its connection fails when the state has changed`(version: MQTTVersion)
+        async throws
+    {
+        let scene = try await Scene(version, faults: .strict(forbiddenTopics: ["no"]))
+        let client = scene.client
+        try await client.connect()
+        let found = Mutex<MQTTConnectionState?>(nil)
+        // Continues inside the call that resumes it.
+        let publishing = Task(executorPreference: PromptExecutor.shared) {
+            defer { found.withLock { $0 = client.state } }
+            try await client.publish("x", to: "no", qos: .atLeastOnce)
+        }
+        await scene.seconds(atMost: 15) { found.withLock { $0 != nil } }
+        let error = await #expect(throws: MQTTError.self) { try await publishing.value }
+        #expect(error?.code == .refused)
+        #expect(found.withLock { $0?.isConnected } == false)
+        await scene.end()
+    }
+
+    @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])
     func `a forbidden filter fails, and the other subscriptions receive within 15 seconds`(version: MQTTVersion)
         async throws
     {
@@ -369,5 +389,14 @@ struct RefusedRequestTests {
         #expect(published.isOver && published.value == nil)
         #expect(scene.broker.statistics.connections <= 5)
         await scene.end()
+    }
+}
+
+/// Runs a task's jobs where it is resumed, before the call that resumes it returns.
+private final class PromptExecutor: TaskExecutor {
+    static let shared = PromptExecutor()
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        job.runSynchronously(on: asUnownedTaskExecutor())
     }
 }
