@@ -94,6 +94,7 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
     var credentialsSource: CredentialsSource { settings.credentials }
     func prepare(_ attempt: ConnectionAttempt) { negotiation.prepare(attempt) }
     func verdict(on failure: MQTTError) -> ReconnectVerdict { negotiation.verdict(on: failure) }
+    func willRetry() { negotiation.willRetry() }
 
     func connectionWillOpen() {
         closeReason = nil

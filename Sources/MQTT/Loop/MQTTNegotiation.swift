@@ -132,19 +132,26 @@ final class MQTTNegotiation: @unchecked Sendable {
 
     // MARK: After a failure
 
-    /// What follows a failure; chooses an older version if that is the reason to try again.
+    /// Whether a server has just referred the client to another one, which is tried without a delay.
+    private var hasNewServer: Bool {
+        redirection.withLock { $0.map { $0.isFollowedAtOnce && !$0.next.isEmpty } ?? false }
+    }
+
+    /// What follows a failure.
     func verdict(on failure: MQTTError) -> ReconnectVerdict {
-        let hasNewServer = redirection.withLock { $0.map { $0.isFollowedAtOnce && !$0.next.isEmpty } ?? false }
         let options = MQTTRetryOptions(
             hasNewServer: hasNewServer, hasOlderVersion: !isAccepted && !versionsLeft.isEmpty,
             hasCredentialsProvider: settings.credentials.isFresh)
         let verdict = options.verdict(on: failure)
-        if verdict == .retryNow, !hasNewServer {
-            let version = versionsLeft.removeFirst()
-            use(version)
-            core.news.tell(.versionChanged(version))
-        }
         return verdict == .wait && serverFailed ? .leaveServer : verdict
+    }
+
+    /// The client tries again at once: another server or, if there is none, the next older version.
+    func willRetry() {
+        guard !hasNewServer, !versionsLeft.isEmpty else { return }
+        let version = versionsLeft.removeFirst()
+        use(version)
+        core.news.tell(.versionChanged(version))
     }
 
     private func use(_ version: MQTTVersion) {

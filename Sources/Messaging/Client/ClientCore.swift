@@ -33,8 +33,6 @@ package protocol ClientCore<Failure, Event, Record>: SupervisedClient where Fail
     /// The error for callers when the engine throws: if the client does not try to be connected, why not. On any
     /// thread.
     func explain(_ error: UsageError) -> Failure
-    /// What to do after a failure, which has been reported to the user already.
-    func verdict(on failure: Failure) -> ReconnectVerdict
     /// A stream is open, and the link is about to begin the protocol's handshake.
     func connectionWillOpen()
     /// The state is about to change, and has not been reported yet.
@@ -287,9 +285,8 @@ extension ClientCore {
         if let server = opener.server { news.tell(.moving(from: server, after: .nanoseconds(age))) }
     }
 
-    package func verdict(on failure: Failure, wasConnected: Bool) -> ReconnectVerdict {
-        if !wasConnected, let server = opener.server { news.tell(.attemptFailed(server, failure)) }
-        return verdict(on: failure)
+    package func attemptFailed(_ failure: Failure) {
+        if let server = opener.server { news.tell(.attemptFailed(server, failure)) }
     }
 }
 

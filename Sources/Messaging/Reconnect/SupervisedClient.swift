@@ -26,10 +26,12 @@ package protocol SupervisedClient: AnyObject, Sendable {
     /// The connection, which has this age in nanoseconds, is about to end gracefully, and another follows.
     func willMove(after age: Int64)
     func stateChanged(to state: ConnectionState<Failure>)
-    /// What to do after a failure: asked once for each.
-    ///
-    /// - Parameter wasConnected: whether a connection was lost; false if an attempt failed before the server had accepted.
-    func verdict(on failure: Failure, wasConnected: Bool) -> ReconnectVerdict
+    /// An attempt failed before the server had accepted.
+    func attemptFailed(_ failure: Failure)
+    /// What to do after a failure. Changes nothing.
+    func verdict(on failure: Failure) -> ReconnectVerdict
+    /// The verdict was `retryNow`: changes what the client asks for.
+    func willRetry()
     /// The failure of a round in which every server failed.
     func failure(ofAll failures: [(server: Int, failure: Failure)]) -> Failure
     /// The failure of a client that has made its first attempts in vain, and makes no other.
@@ -39,6 +41,8 @@ package protocol SupervisedClient: AnyObject, Sendable {
 extension SupervisedClient {
     package func prepare(_ attempt: ConnectionAttempt) {}
     package func willMove(after age: Int64) {}
+    package func attemptFailed(_ failure: Failure) {}
+    package func willRetry() {}
 }
 
 /// What a connection that ends says about the next one.
@@ -52,7 +56,7 @@ package enum ConnectionEndCause: Sendable, Equatable {
 
 /// What follows a failure.
 package enum ReconnectVerdict: Sendable, Equatable {
-    /// Connect again without a delay: the client has changed what it asks for (another version, another server).
+    /// Connect again without a delay, and ask for something else: another version, another server.
     case retryNow
     /// Connect again without a delay and ask for other credentials. The second time in a row it means `giveUp`.
     case askForCredentials

@@ -208,9 +208,10 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         lastFailure = Shared(failure)
         let wasConnected = phase == .connected
         generation &+= 1
-        if wasConnected { schedule.ends(for: cause) }
-        switch client.verdict(on: failure, wasConnected: wasConnected) {
+        if wasConnected { schedule.ends(for: cause) } else { client.attemptFailed(failure) }
+        switch client.verdict(on: failure) {
         case .retryNow:
+            client.willRetry()
             schedule.retriesAtOnce(at: now)
             open()
         case .askForCredentials where !askedForCredentials:

@@ -62,7 +62,7 @@ import Wire
         }
         static func firstFailure(_ failure: Failure) -> Failure { failure }
         /// Repeats the last verdict of the script.
-        func verdict(on failure: Failure, wasConnected: Bool) -> ReconnectVerdict {
+        func verdict(on failure: Failure) -> ReconnectVerdict {
             state.withLock { state in
                 state.asked += 1
                 return script[min(state.asked, script.count) - 1]
