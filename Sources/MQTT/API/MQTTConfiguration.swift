@@ -39,7 +39,7 @@ public struct MQTTConfiguration: Sendable, Equatable, CustomStringConvertible {
     public var sessionExpiry: Duration = .zero
     /// Stores the session, and enqueued messages, so that they survive the end of the process; use it with `cleanStart`
     /// off. Default: nil.
-    @Uncompared public var sessionStore: (any SessionStore)?
+    @ComparedByIdentity public var sessionStore: (any SessionStore)?
     /// The longest silence on the connection, rounded up to whole seconds, up to 65,535; zero turns keep alive off.
     /// Default: 60 seconds.
     public var keepAlive: Duration = .seconds(60)
@@ -57,7 +57,7 @@ public struct MQTTConfiguration: Sendable, Equatable, CustomStringConvertible {
     /// Called for credentials before each attempt to connect, and once more when they were refused; takes precedence over
     /// `credentials`. It may also change the URL, its query and the header fields of the WebSocket handshake. An error that
     /// it throws fails this attempt only. Default: nil.
-    @Uncompared public var credentialsProvider: (@Sendable (CredentialsRequest) async throws -> Credentials?)?
+    @ComparedByIdentity public var credentialsProvider: (@Sendable (CredentialsRequest) async throws -> Credentials?)?
     /// Called before each CONNECT, after the `credentialsProvider`, to change it: the will, properties, keep alive or clean
     /// start of this attempt. An error that it throws fails this attempt only; what CONNECT cannot have ends the attempts
     /// with ``MQTTError/Code/invalidRequest``. Default: nil.
@@ -65,9 +65,9 @@ public struct MQTTConfiguration: Sendable, Equatable, CustomStringConvertible {
     ///     configuration.connectProvider = { options in
     ///         options.will?.payload = await births.next()  // Each connection of an edge node has a number of its own.
     ///     }
-    @Uncompared public var connectProvider: (@Sendable (inout MQTTConnectOptions) async throws -> Void)?
+    @ComparedByIdentity public var connectProvider: (@Sendable (inout MQTTConnectOptions) async throws -> Void)?
     /// The steps of an authentication that is more than a password; 5.0 only. Default: nil.
-    @Uncompared public var authentication: MQTTAuthentication?
+    @ComparedByIdentity public var authentication: MQTTAuthentication?
     /// Further properties of CONNECT: user properties, Request Response Information; 5.0 only. Default: none.
     ///
     /// Connecting throws ``MQTTError/Code/invalidRequest`` for a property that an option sets: session expiry interval,
@@ -174,7 +174,7 @@ public struct MQTTConfiguration: Sendable, Equatable, CustomStringConvertible {
     ///
     /// A message is sent when the call returns: an enqueued one when it is stored, one of `publishForConfirmation` when it has
     /// its place in the order. Properties that the hook adds are left out before 5.0.
-    @Uncompared public var messageHook: MQTTMessageHook?
+    @ComparedByIdentity public var messageHook: MQTTMessageHook?
     /// Whether QoS 0 messages wait in the queue while the client connects, reconnects or is suspended; otherwise
     /// publishing one without a connection throws, as it always does before ``MQTTClient/connect()`` and after the client
     /// has stopped connecting. Default: false.
@@ -246,11 +246,11 @@ public struct MQTTConfiguration: Sendable, Equatable, CustomStringConvertible {
         public static let newestFirst = QueueOrder(kind: .newestFirst)
     }
 
-    /// Holds an option whose value cannot be compared, a closure for instance. Two are equal if both are nil, or copies of
-    /// one assignment.
+    /// Holds an option whose value has no `==`, a closure for instance. Two are equal if both are nil, or copies of one
+    /// assignment.
     @_documentation(visibility: internal)
     @propertyWrapper
-    public struct Uncompared<Value: Sendable>: Sendable, Equatable, CustomStringConvertible {
+    public struct ComparedByIdentity<Value: Sendable>: Sendable, Equatable, CustomStringConvertible {
         private var box: Shared<Value>?
 
         /// Wraps the value of an option.

@@ -13,7 +13,7 @@ final class MQTTSettings: Sendable {
     /// Without the client identifier.
     let options: MQTTConfiguration
     /// The options of the engine, without the client identifier.
-    let engine: MQTTEngineOptions
+    let engineOptions: MQTTEngineOptions
     let streams: Shared<StreamOptions>
     let reconnect: Shared<ReconnectPolicy>
     let unmatched: Shared<MQTTUnmatchedMessagePolicy>
@@ -41,7 +41,7 @@ final class MQTTSettings: Sendable {
 
     private init(_ options: MQTTConfiguration, _ known: MQTTSettings?) {
         self.options = options
-        engine = MQTTEngineOptions(Self.engineConfiguration(options))
+        engineOptions = MQTTEngineOptions(Self.engineConfiguration(options))
         reconnect = .of(options.reconnect, orKnown: known?.reconnect)
         unmatched = .of(options.unmatchedMessagePolicy, orKnown: known?.unmatched)
         messageHook = options.messageHook
@@ -103,7 +103,7 @@ final class MQTTSettings: Sendable {
                 "The will has a delay of \(delay) s, but MQTT \(options.version) has no delay [MQTT 5.0 3.1.3.2.2]."
                     + " Set version to 5.0, or leave the delay out.")
         }
-        let expiry = engine.value.sessionExpiry
+        let expiry = engineOptions.value.sessionExpiry
         guard delay <= expiry else {
             throw .invalidRequest(
                 "The will has a delay of \(delay) s, but the session ends after \(expiry) s, and the server would publish the"

@@ -31,13 +31,13 @@ extension MQTTMachine {
         _ batch: MQTTSendBatch, _ options: MQTTConfiguration, _ unsent: inout [Unsent]
     ) -> Step {
         if case .failure(let error) = batch.failure { return .failed(error) }
-        if let reason = publishers.notSupervised { return .failed(reason.value) }
+        if let reason = publishers.reasonNotSupervised { return .failed(reason.value) }
         if batch.id == 0 { publishers.batches.add(batch) }
         let isConnected = engine.phase == .connected
         let connection = batch.connection ?? (isConnected ? engine.connection : 0)
         batch.connection = connection
         let mayPublishQoS0 = options.queuesQoS0WhileOffline || isConnected && engine.connection == connection
-        let closed = MQTTJournal.closed(journal, engine)
+        let closed = MQTTJournal.failureIfClosed(journal, engine)
         let now = publishers.loop.now
         // Read in place: taking each message out would retain and release its parts.
         let messages = batch.messages

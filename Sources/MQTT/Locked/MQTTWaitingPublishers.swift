@@ -33,7 +33,7 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
     private var dropped: Box<MQTTEndedPublishers>?
     /// Why requests fail at once, while the client does not try to be connected. Nil while it connects, is connected or
     /// is suspended.
-    var notSupervised: Shared<MQTTError>? = Shared(.notSupervised(after: nil))
+    var reasonNotSupervised: Shared<MQTTError>? = Shared(.notSupervised(after: nil))
     let overflow: MQTTConfiguration.QueueOverflow
     /// Whose clock is read.
     let loop: EventLoop
@@ -64,7 +64,8 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
     private func failureToPublish(_ engine: borrowing MQTTEngine, _ journal: MQTTJournal?) -> MQTTError? {
         if Task.isCancelled { return .cancelledWait }
         if let failure = journal?.failure { return failure }
-        return engine.phase == .connected ? nil : notSupervised?.value ?? MQTTJournal.closed(journal, engine)
+        return engine.phase == .connected
+            ? nil : reasonNotSupervised?.value ?? MQTTJournal.failureIfClosed(journal, engine)
     }
 
     /// The publisher's task was cancelled.
@@ -122,7 +123,7 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
         _ token: UInt64, _ engine: inout MQTTEngine, _ journal: MQTTJournal?
     ) -> MQTTEndedPublishers? {
         var effects = MQTTEffects()
-        guard MQTTJournal.closed(journal, engine) == nil, engine.withdraw(token, into: &effects) else {
+        guard MQTTJournal.failureIfClosed(journal, engine) == nil, engine.withdraw(token, into: &effects) else {
             return nil
         }
         var ended = MQTTEndedPublishers()
@@ -168,7 +169,7 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
         let failure: MQTTError? =
             Task.isCancelled
             ? .cancelledWait
-            : journal?.failure ?? MQTTJournal.closed(journal, engine)
+            : journal?.failure ?? MQTTJournal.failureIfClosed(journal, engine)
                 ?? hand(message, token: messageToken, &engine, at: loop.now)
         guard failure == nil, journal != nil else {
             return Resumption(waiter, failure.map { .failure($0) } ?? .success(()))

@@ -36,7 +36,7 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
         self.loop = loop
         clientIDTemplate = clientID
         let machine = MQTTMachine(
-            engine: MQTTEngine(settings.engine, clientID: MQTTSettings.expand(clientID, random: loop.random)),
+            engine: MQTTEngine(settings.engineOptions, clientID: MQTTSettings.expand(clientID, random: loop.random)),
             overflow: options.queueOverflow, unmatched: settings.unmatched, loop: loop)
         link = Link(machine: machine, loop: loop, maximumOutboxBytes: options.maximumOutboxBytes)
         negotiation = MQTTNegotiation(settings)
@@ -81,13 +81,11 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
     }
 
     func explain(_ error: MQTTUsageError) -> MQTTError {
-        guard error.code == .notConnected, let reason = link.perform({ $0.publishers.notSupervised }) else {
+        guard error.code == .notConnected, let reason = link.perform({ $0.publishers.reasonNotSupervised }) else {
             return MQTTError(error)
         }
         return reason.value
     }
-
-    var notSupervised: MQTTError { link.perform { $0.publishers.notSupervised?.value } ?? .notSupervised(after: nil) }
 
     // MARK: What the supervisor asks
 
@@ -103,14 +101,14 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
 
     /// While the client does not try to be connected, requests fail at once, and only `enqueue` adds to the queue.
     func stateWillChange(to state: MQTTConnectionState) {
-        let notSupervised: Shared<MQTTError>? =
+        let reason: Shared<MQTTError>? =
             if case .disconnected(let failure) = state { Shared(.notSupervised(after: failure)) } else { nil }
         let queuesQoS0 = settings.options.queuesQoS0WhileOffline
         link.perform { machine in
-            machine.publishers.notSupervised = notSupervised
-            if notSupervised != nil { machine.unmatched.clientStopped() }
-            if queuesQoS0, machine.engine.options.value.queuesQoS0WhileDisconnected != (notSupervised == nil) {
-                machine.engine.configuration.queuesQoS0WhileDisconnected = notSupervised == nil
+            machine.publishers.reasonNotSupervised = reason
+            if reason != nil { machine.unmatched.clientStopped() }
+            if queuesQoS0, machine.engine.options.value.queuesQoS0WhileDisconnected != (reason == nil) {
+                machine.engine.configuration.queuesQoS0WhileDisconnected = reason == nil
             }
         }
     }

@@ -49,7 +49,7 @@ final class MQTTJournal: Sendable {
     var failure: MQTTError? { state.withLock { $0.failure } }
 
     /// Why a message cannot be accepted if a disconnect at the same time has closed the store.
-    static func closed(_ journal: MQTTJournal?, _ engine: borrowing MQTTEngine) -> MQTTError? {
+    static func failureIfClosed(_ journal: MQTTJournal?, _ engine: borrowing MQTTEngine) -> MQTTError? {
         journal == nil && engine.options.value.persists ? .disconnectedByUser : nil
     }
 

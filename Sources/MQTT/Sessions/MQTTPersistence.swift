@@ -49,7 +49,7 @@ final class MQTTPersistence: Sendable {
         var hasWaited = false
         while true {
             if purpose == .publish, hasWaited || journal == nil,
-                let reason = core.link.perform({ $0.publishers.notSupervised })
+                let reason = core.link.perform({ $0.publishers.reasonNotSupervised })
             {
                 // The client may have disconnected meanwhile, and another one may be about to use the store.
                 if hasWaited { await close(core) }

@@ -28,8 +28,6 @@ package protocol ClientCore<Failure, Event, Record>: SupervisedClient where Fail
     /// Made for the first reader, and fed by the link from then on.
     var inspector: FrameInspector<Record> { get }
 
-    /// Why the client does not try to be connected, and what to do about it; on any thread.
-    var notSupervised: Failure { get }
     /// The error for callers when the engine throws: if the client does not try to be connected, why not. On any
     /// thread.
     func explain(_ error: UsageError) -> Failure
@@ -114,10 +112,16 @@ extension ClientCore {
 
     // MARK: Requests of callers
 
+    /// Why the client does not try to be connected, and what to do about it; on any thread.
+    package var reasonNotSupervised: Failure {
+        let failure: Failure? = if case .disconnected(let failure) = news.state { failure } else { nil }
+        return .notSupervised(after: failure)
+    }
+
     /// Whether the client tries to be connected. If it does not, the call ends with the reason. On the loop's thread.
     package func accepts<Answer>(_ call: PendingCall<Result<Answer, Failure>>) -> Bool {
         if supervisor.isActive { return true }
-        call.end(.failure(notSupervised))
+        call.end(.failure(reasonNotSupervised))
         return false
     }
 
@@ -221,7 +225,7 @@ extension ClientCore {
     package static func notStarted(_ error: TransportError) -> Failure { Failure(connecting: error) }
 
     package static func firstFailure(_ failure: Failure) -> Failure {
-        guard failure.mayPass else { return failure }
+        guard failure.isTemporary else { return failure }
         return failure.saying(
             failure.sentence + " To keep trying, call start() instead of connect(), or set "
                 + "ReconnectPolicy.firstConnectAttempts.")

@@ -121,7 +121,7 @@ extension ClientError {
 
     /// Whether the next attempt may succeed without a change of the configuration: the network or the server was away. A
     /// server that restarts may end a connection instead of beginning TLS.
-    package var mayPass: Bool {
+    package var isTemporary: Bool {
         let passing: [ErrorCode<Self>] = [
             .unknownHost, .connectionRefused, .unreachable, .timedOut, .closedByPeer, .connectionLost, .systemLimit,
             .noCredentials, .refused, .notTLS,

@@ -74,12 +74,7 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
                 underlying: error)
         }
         guard error.code == .notConnected, case .disconnected = news.state else { return STOMPError(error) }
-        return notSupervised
-    }
-
-    var notSupervised: STOMPError {
-        let failure: STOMPError? = if case .disconnected(let failure) = news.state { failure } else { nil }
-        return .notSupervised(after: failure)
+        return reasonNotSupervised
     }
 
     // MARK: What the supervisor asks

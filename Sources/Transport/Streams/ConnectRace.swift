@@ -28,7 +28,7 @@ final class ConnectRace: LoopHandler, @unchecked Sendable {
     private let avoided: [SocketAddress]
     /// When avoided addresses are tried although others have not failed.
     private var avoidance = Int64.max
-    private var attempts: [ConnectAttempt] = []
+    private var attempts: [AddressAttempt] = []
     private var lastFailure: TransportError?
     /// When the next address is tried although those before have not failed.
     private var nextAttempt = Int64.max
@@ -155,7 +155,7 @@ final class ConnectRace: LoopHandler, @unchecked Sendable {
                 return arm()
             }
             waiting.removeLast()
-            let attempt = ConnectAttempt(address, race: self, loop: loop)
+            let attempt = AddressAttempt(address, race: self, loop: loop)
             attempts.append(attempt)
             if attempt.start() {
                 if isOver { return }
@@ -289,7 +289,7 @@ final class ConnectRace: LoopHandler, @unchecked Sendable {
 }
 
 /// One non-blocking `connect(2)` under way.
-final class ConnectAttempt: LoopHandler, @unchecked Sendable {
+final class AddressAttempt: LoopHandler, @unchecked Sendable {
     // Sendable because all is touched on the loop's thread only.
     let address: SocketAddress
     private let race: ConnectRace

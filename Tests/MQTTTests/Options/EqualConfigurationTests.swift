@@ -104,8 +104,8 @@ struct EqualConfigurationTests {
         let client = try await bench.connected("sharing") {
             $0.credentials = Credentials(userName: "ann", password: "right")
         }
-        #expect(client.core.link.perform { $0.engine.options } === client.core.settings.engine)
-        #expect(client.clientID == "sharing" && client.core.settings.engine.value.clientID.isEmpty)
+        #expect(client.core.link.perform { $0.engine.options } === client.core.settings.engineOptions)
+        #expect(client.clientID == "sharing" && client.core.settings.engineOptions.value.clientID.isEmpty)
         await client.disconnect()
         await bench.stop()
     }
@@ -116,7 +116,7 @@ struct EqualConfigurationTests {
             $0.credentialsProvider = { _ in Credentials(userName: "ann", password: "right") }
         }
         #expect(client.core.link.perform { $0.engine.options.value.userName } == "ann")
-        #expect(client.core.settings.engine.value.userName == nil)
+        #expect(client.core.settings.engineOptions.value.userName == nil)
         await client.disconnect()
         await bench.stop()
     }
