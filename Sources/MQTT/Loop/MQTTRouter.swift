@@ -95,7 +95,7 @@ final class MQTTRouter {
 
     /// The number of a message's destination.
     func number(for message: MQTTMessageRecord, of bytes: RawSpan, _ effects: borrowing MQTTEffects) -> UInt32 {
-        if message.topicNumber != 0 { return UInt32(message.topicNumber) }
+        if message.destination != 0 { return UInt32(message.destination) }
         // The bytes of an array of bytes: nothing to reinterpret.
         if message.isTopicAliased {
             return number(for: unsafe effects.aliasTopics.span.bytes.extracting(message.topic))

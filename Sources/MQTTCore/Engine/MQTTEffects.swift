@@ -148,7 +148,7 @@ public struct MQTTMessageRecord: Sendable {
 
     /// The number of the topic's destination in the table that `receive` was given, which topics may share; 0 if the topic is
     /// not in the table.
-    @usableFromInline package var topicNumber: UInt16
+    @usableFromInline package var destination: UInt16
 
     /// DUP, QoS and RETAIN.
     public var flags: MQTTPublishFlags
@@ -176,7 +176,7 @@ public struct MQTTMessageRecord: Sendable {
     public init(
         delivery: UInt64, topicStart: UInt32, topicCount: UInt16, propertiesStart: UInt32, payloadStart: UInt32,
         payloadCount: UInt32, packetID: UInt16, flags: MQTTPublishFlags, topicForm: TopicForm = .name,
-        topicNumber: UInt16 = 0
+        destination: UInt16 = 0
     ) {
         self.delivery = delivery
         self.topicStart = topicStart
@@ -187,7 +187,7 @@ public struct MQTTMessageRecord: Sendable {
         self.packetID = packetID
         self.flags = flags
         self.topicForm = topicForm
-        self.topicNumber = topicNumber
+        self.destination = destination
     }
 
     /// The topic, in the bytes given to `receive` or in ``MQTTEffects/aliasTopics``.

@@ -20,7 +20,7 @@ struct PublishReader {
     /// matches.
     private var topicStart = 0
     private var topicCount = Int.max
-    private var topicNumber: UInt16 = 0
+    private var destination: UInt16 = 0
     /// The last properties, without their length.
     private var propertiesStart = 0
     private var propertiesCount = 0
@@ -41,7 +41,7 @@ struct PublishReader {
         guard !message.isTopicAliased else { return }
         topicStart = Int(message.topicStart) - 2
         topicCount = Int(message.topicCount) + 2
-        topicNumber = message.topicNumber
+        destination = message.destination
     }
 
     /// What was read: where it ends, and how many messages have another topic than the one before them.
@@ -101,7 +101,7 @@ struct PublishReader {
                         payloadStart: UInt32(truncatingIfNeeded: end),
                         payloadCount: UInt32(truncatingIfNeeded: frame.end &- end), packetID: packetID,
                         flags: MQTTPublishFlags(rawValue: frame.flags & 0x0F),
-                        topicForm: repeatsTopic ? .repeatedName : .name, topicNumber: reader.topicNumber))
+                        topicForm: repeatsTopic ? .repeatedName : .name, destination: reader.destination))
                 filled &+= 1
                 result.end = frame.end
             }
@@ -154,8 +154,8 @@ struct PublishReader {
         let count = Int(bytes.bigEndian(UInt16.self, at: frame.body))
         let topic = frame.body &+ 2..<frame.body &+ 2 &+ count
         guard count > 0, topic.upperBound <= frame.end else { return false }
-        topicNumber = topics.number(of: bytes.extracting(topic))
-        guard topicNumber != 0 || TextScan.isPlainName(bytes, topic) || TextScan.scan(bytes, topic).isEmpty
+        destination = topics.number(of: bytes.extracting(topic))
+        guard destination != 0 || TextScan.isPlainName(bytes, topic) || TextScan.scan(bytes, topic).isEmpty
         else { return false }
         topicStart = frame.body
         topicCount = count &+ 2

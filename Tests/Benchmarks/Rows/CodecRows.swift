@@ -191,7 +191,7 @@ struct CodecRows {
             for _ in 0..<(count / each) {
                 _ = engine.receive(bytes.span.bytes, at: 1, into: &effects, knowing: topics)
                 received += effects.messages.count
-                known += effects.messages.last?.topicNumber == 0 ? 0 : 1
+                known += effects.messages.last?.destination == 0 ? 0 : 1
                 if let deliveries = effects.deliveries {
                     engine.acknowledge(deliveries, at: 1)
                     engine.output.removeAll(keepingCapacity: true)

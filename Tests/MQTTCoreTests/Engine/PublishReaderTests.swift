@@ -120,7 +120,7 @@ struct PublishReaderTests {
         var engine = try engine(.v3_1_1)
         var effects = MQTTEffects()
         #expect(engine.receive(bytes.span.bytes, at: 1, into: &effects, knowing: table) == bytes.count)
-        #expect(effects.messages.map(\.topicNumber) == numbers)
+        #expect(effects.messages.map(\.destination) == numbers)
         #expect(effects.messages.map { effects.topic(of: $0, in: bytes.span.bytes) } == topics)
         // One that is not among them, and that no topic may be.
         effects.removeAll()
