@@ -85,7 +85,6 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
     /// The batch that a receiver was resumed for. It never waited, and does not count against the bounds.
     @safe @exclusivity(unchecked) private var handed: AnyObject?
     @safe @exclusivity(unchecked) private var end: Shared<DeliveryEnd<Failure>>?
-    @safe @exclusivity(unchecked) private var isThrottling = false
     /// How many of `bytes` the connection's count holds.
     @safe @exclusivity(unchecked) private var counted = 0
     private let fullness = Atomic(false)
@@ -142,7 +141,6 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
             defer { uncounted = takeUncounted() }
             guard messages >= policy.messages || bytes >= policy.bytes else { return .stored }
             if policy.overflow == .dropOldest { dropOldest() }
-            isThrottling = true
             fullness.store(true, ordering: .relaxed)
             return .full
         }
@@ -157,8 +155,7 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
         let receiver = lock.withLock { _ -> Waiter<Bool>? in
             guard self.end == nil else { return nil }
             self.end = Shared(end)
-            change = Change(wasDrained: isThrottling, uncounted: takeUncounted())
-            isThrottling = false
+            change = Change(wasDrained: isFull, uncounted: takeUncounted())
             fullness.store(false, ordering: .relaxed)
             return self.receiver.take()
         }
@@ -229,8 +226,7 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
             messages -= batch.count
             bytes -= batch.byteCount
             change.uncounted = takeUncounted()
-            if isThrottling, messages <= policy.messages / 2, bytes <= policy.bytes / 2 {
-                isThrottling = false
+            if isFull, messages <= policy.messages / 2, bytes <= policy.bytes / 2 {
                 fullness.store(false, ordering: .relaxed)
                 change.wasDrained = true
             }
@@ -254,7 +250,6 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
             messages = 0
             bytes = 0
             uncounted = takeUncounted()
-            isThrottling = false
             fullness.store(false, ordering: .relaxed)
             receiver = self.receiver.take()
             return dropped
