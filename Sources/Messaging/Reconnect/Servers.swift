@@ -62,58 +62,68 @@ enum ServerList: Sendable {
     }
 }
 
-/// Which of several servers is tried next, without a clock or a connection.
-package struct ServerRotation: Sendable {
+/// Which of several servers is tried next, and why the others of its round failed; without a clock or a connection. On the
+/// heap, since most clients have one server.
+package final class ServerRounds<Failure> {
     private let count: Int
-    private let kind: ServerOrder.Kind
-    private var seed: UInt64
+    private let order: ServerOrder
+    private var seed: UInt64 = 0
     private var round: [Int] = []
     private var position = 0
     /// The server of the last connection that was lost after being stable: it comes first until another one works.
     private var proven: Int?
+    private var failures: [(server: Int, failure: Failure)] = []
 
     /// - Parameter count: zero counts as one; opening the missing server reports the error.
     package init(count: Int, order: ServerOrder) {
         self.count = max(1, count)
-        kind = order.kind
-        seed = if case .seeded(let seed) = order.kind { seed } else { 0 }
-        beginRound(last: nil)
+        self.order = order
+        begin()
     }
 
     /// The index in the list of the server to try.
     package var current: Int { round[position] }
 
-    /// The attempt failed: the next server is current.
-    ///
-    /// - Returns: false when that was the last of the round, and another round begins.
-    package mutating func failed() -> Bool {
+    /// Begins anew, as a new client does.
+    func begin() {
+        seed = if case .seeded(let seed) = order.kind { seed } else { 0 }
+        proven = nil
+        beginRound(last: nil)
+    }
+
+    /// The attempt failed: another server of the round is current, or all have failed, for the reasons that this returns, and
+    /// another round begins.
+    package func failed(_ failure: Failure) -> [(server: Int, failure: Failure)]? {
+        failures.append((current, failure))
         if position + 1 < round.count {
             position += 1
-            return true
+            return nil
         }
+        let all = failures
         beginRound(last: nil)
-        return false
+        return all
     }
 
     /// The client leaves the current server for no fault of it: a round begins.
     ///
     /// - Parameter isLast: whether it is tried after all others.
-    package mutating func left(isLast: Bool) {
+    package func left(isLast: Bool) {
         proven = nil
         beginRound(last: isLast ? current : nil)
     }
 
     /// The connection to the current server was lost: a round begins.
-    package mutating func lost(wasStable: Bool) {
+    package func lost(wasStable: Bool) {
         let server = current
         proven = wasStable ? server : nil
         beginRound(last: wasStable ? nil : server)
     }
 
-    private mutating func beginRound(last: Int?) {
+    private func beginRound(last: Int?) {
+        failures = []
         position = 0
         round = Array(0..<count)
-        switch kind {
+        switch order.kind {
         case .listed: break
         case .shuffled: round.shuffle()
         case .seeded:
@@ -128,46 +138,6 @@ package struct ServerRotation: Sendable {
             round.removeAll { $0 == last }
             round.append(last)
         }
-    }
-}
-
-/// Which server is tried next, and why the others of its round failed. On the heap, since most clients have one server.
-final class ServerRounds<Failure> {
-    private let order: ServerOrder
-    private let count: Int
-    private var rotation: ServerRotation
-    private var failures: [(server: Int, failure: Failure)] = []
-
-    init(count: Int, order: ServerOrder) {
-        self.order = order
-        self.count = count
-        rotation = ServerRotation(count: count, order: order)
-    }
-
-    var current: Int { rotation.current }
-
-    /// Begins anew, as a new client does.
-    func begin() {
-        rotation = ServerRotation(count: count, order: order)
-        failures = []
-    }
-
-    func lost(wasStable: Bool) {
-        rotation.lost(wasStable: wasStable)
-        failures = []
-    }
-
-    func left(isLast: Bool) {
-        rotation.left(isLast: isLast)
-        failures = []
-    }
-
-    /// The attempt failed: another server of the round is current, or all have failed, for the reasons that this returns.
-    func failed(_ failure: Failure) -> [(server: Int, failure: Failure)]? {
-        failures.append((rotation.current, failure))
-        if rotation.failed() { return nil }
-        defer { failures = [] }
-        return failures
     }
 }
 
