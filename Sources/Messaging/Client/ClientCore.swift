@@ -314,7 +314,8 @@ extension ClientMachine where Self: ~Copyable {
     package mutating func acknowledgeWithheld(at now: Int64) {}
 }
 
-/// The link of a client, as far as it does not depend on the protocol.
+/// The link of a client, as far as it does not depend on the protocol. ``ClientCore`` cannot name `Link` itself, because an
+/// associated type, as its machine would be, has to be copyable.
 package protocol ClientLink: AnyObject, Sendable {
     associatedtype Core: AnyObject
 

@@ -96,7 +96,8 @@ public final class DeliveryCursor<Storage: MessageStorage, Failure: Error> {
     }
 }
 
-/// What a cursor does once per batch.
+/// What a cursor does once per batch. A protocol, because a public cursor cannot name the types of the client's core, which
+/// are not public.
 private protocol DeliveryReceiver<Storage, Failure>: Sendable {
     associatedtype Storage: MessageStorage
     associatedtype Failure: Error
