@@ -155,6 +155,7 @@ extension MQTTClient {
     private nonisolated(nonsending) func throughHook<Answer>(
         _ message: MQTTOutgoingMessage, _ send: (MQTTOutgoingMessage) async throws(MQTTError) -> Answer
     ) async throws(MQTTError) -> Answer {
+        // Most clients have no hook.
         guard let hook = core.settings.messageHook else { return try await send(inThisVersion(message)) }
         return try await hook.send(message) { (changed) async throws(MQTTError) in
             try await send(inThisVersion(changed, of: message))

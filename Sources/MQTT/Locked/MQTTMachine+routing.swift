@@ -40,6 +40,7 @@ extension MQTTMachine {
         guard let deliveries = effects.deliveries else { return }
         // No other subscription has any of them.
         if route.acknowledgement == .automatic, !route.isFull { return engine.acknowledge(deliveries, at: now) }
+        // Its buffer is full, or its receiver acknowledges.
         for message in effects.messages where message.delivery != 0 {
             withheld.acknowledge(message.delivery, for: [route], &engine, at: now)
         }

@@ -61,6 +61,7 @@ extension MQTTEngine {
             session.window.releaseID(id)
             throw error
         }
+        // The two that are given a time only note it.
         if session.window.used == 0 { acknowledgementWait.restart(at: now) }
         session.window.recordSent(head, payload, properties, token: token, at: now)
         keepAlive.sent(at: now)

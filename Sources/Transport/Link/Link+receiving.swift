@@ -30,6 +30,7 @@ extension Link where Machine: ~Copyable {
         received.bytes += count
         // Safe: so many bytes were written to the loop's buffer, which nothing else uses until this returns.
         let bytes = unsafe RawSpan(_unsafeBytes: UnsafeRawBufferPointer(rebasing: buffer[..<(moved + count)]))
+        // Nil over plain TCP: the bytes are the machine's.
         if let layers {
             receiveThroughLayers(layers, bytes, at: now)
         } else if moved == tail.count {

@@ -18,6 +18,7 @@ public import Wire
 package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchecked Sendable {
     // Sendable because shared fields are in `state` or under its lock, fields for writing belong to the thread
     // that set `state.sending`, and the rest is touched on the loop's thread only.
+    /// What callers share with the loop. `Lock` is the standard library's `Mutex`.
     @usableFromInline package let state: Lock<LinkState>
     /// The machine, under the lock of `state`, which is why unchecked access is safe. It is not inside the lock,
     /// because the type of the lock would then depend on the machine's type, and code that serves all machines would
