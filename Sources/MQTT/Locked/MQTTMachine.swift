@@ -16,7 +16,7 @@ struct MQTTMachine: ClientMachine, ~Copyable {
     /// Received messages that are acknowledged later.
     var withheld = MQTTWithheldMessages()
     /// Received messages that their receivers acknowledge.
-    var unanswered = MQTTUnansweredMessages()
+    var manual = MQTTManualMessages()
     /// Received messages without a subscription.
     var unmatched: MQTTUnmatchedMessages
     // Small fields are next to each other, because every idle client has them.
@@ -46,7 +46,7 @@ struct MQTTMachine: ClientMachine, ~Copyable {
         ClientBacklog(
             queuedMessages: engine.queuedCount, queuedBytes: engine.queuedBytes,
             messagesInFlight: engine.inFlightCount, unmatchedMessages: unmatched.count,
-            unacknowledgedMessages: unanswered.count(engine), outboxBytes: outputCount)
+            unacknowledgedMessages: manual.count(engine), outboxBytes: outputCount)
     }
 
     var output: [UInt8] {
@@ -101,7 +101,7 @@ struct MQTTMachine: ClientMachine, ~Copyable {
         engine.connectionClosed(at: now, into: &afterLock.work.effects)
         // What cannot be acknowledged any more is forgotten.
         withheld.connectionClosed(engine)
-        unanswered.connectionClosed(engine)
+        manual.connectionClosed(engine)
         unmatched.connectionClosed(&engine)
         wantsClose = false
         reading = MQTTReadingPause()
@@ -202,7 +202,7 @@ struct MQTTMachine: ClientMachine, ~Copyable {
         } else {
             engine.acknowledge(delivery, at: now)
             unmatched.answered(delivery, &engine, at: now)
-            unanswered.removeAnswered(engine)
+            manual.removeAnswered(engine)
         }
         flushRecords()
     }
@@ -211,9 +211,9 @@ struct MQTTMachine: ClientMachine, ~Copyable {
     /// unclaimed.
     mutating func subscriptionEnded(_ route: MQTTRoute, at now: Int64) -> MQTTUnmatchedMessages.Report {
         withheld.subscriptionEnded(route)
-        var left: [MQTTUnansweredMessages.Message] = []
+        var left: [MQTTManualMessages.Message] = []
         if route.acknowledgement == .manual {
-            left = unanswered.take(route, engine).filter { !withheld.contains($0.delivery) }
+            left = manual.take(route, engine).filter { !withheld.contains($0.delivery) }
         }
         let report = unmatched.subscriptionEnded(route, leaving: left, &engine, at: now)
         withheld.acknowledge(&engine, at: now)
@@ -230,7 +230,7 @@ struct MQTTMachine: ClientMachine, ~Copyable {
         try? engine.discardSession(into: &effects)
         engine.cleanStart = cleanStart
         publishers.forgetEarlierProperties()
-        unanswered.removeAll()
+        manual.removeAll()
         unmatched.removeAll()
         flushRecords()
         return effects.completions.compactMap { completion in

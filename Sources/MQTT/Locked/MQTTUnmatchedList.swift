@@ -93,7 +93,7 @@ final class MQTTUnmatchedList: @unchecked Sendable {
     }
 
     /// The same for a message that a subscription leaves behind.
-    func makeMessage(_ left: MQTTUnansweredMessages.Message, at now: Int64) -> Message {
+    func makeMessage(_ left: MQTTManualMessages.Message, at now: Int64) -> Message {
         // A constant that is read in place. The bytes of an array of bytes: nothing to reinterpret.
         let bytes = left.batch.bytes
         return unsafe makeMessage(

@@ -146,7 +146,7 @@ struct MQTTUnmatchedMessages: Sendable {
     /// A subscription has ended: the messages that it was handed are free again, and so are those that it left without an
     /// acknowledgement.
     mutating func subscriptionEnded(
-        _ route: MQTTRoute, leaving messages: [MQTTUnansweredMessages.Message], _ engine: inout MQTTEngine,
+        _ route: MQTTRoute, leaving messages: [MQTTManualMessages.Message], _ engine: inout MQTTEngine,
         at now: Int64
     ) -> Report {
         let filters = route.requests.map(\.filter)

@@ -63,7 +63,7 @@ final class MQTTAfterLock: LinkAfterLock {
     /// Reports if the server can send no more because messages were not acknowledged manually.
     private func reportFull(_ core: MQTTClientCore) {
         let now = core.loop.now
-        guard let full = core.link.perform({ $0.unanswered.reportFull($0.engine, at: now) }) else { return }
+        guard let full = core.link.perform({ $0.manual.reportFull($0.engine, at: now) }) else { return }
         core.news.tell(.receiveMaximumReached(oldestTopic: full.topic, age: .nanoseconds(full.age)))
     }
 
@@ -106,7 +106,7 @@ final class MQTTAfterLock: LinkAfterLock {
             let batch = index == queues.count - 1 ? batch : batch.copy()
             if route.acknowledgement == .manual {
                 let now = core.loop.now
-                core.link.perform { $0.unanswered.add(batch, at: now) }
+                core.link.perform { $0.manual.add(batch, at: now) }
             }
             switch queue.push(batch, for: &work.receivers) {
             case .stored: break

@@ -5,7 +5,7 @@ import MQTTCore
 ///
 /// Receive Maximum, or what the server has in flight before 5.0, bounds the messages. A batch is kept until all of its
 /// messages are acknowledged.
-struct MQTTUnansweredMessages: Sendable {
+struct MQTTManualMessages: Sendable {
     private struct Entry: Sendable {
         let batch: MQTTBatch
         /// From the first to the last of its messages; there may be messages of other subscriptions between them.
