@@ -116,6 +116,7 @@ extension MQTTEngine {
     /// stay in the queue.
     private mutating func sendQueuedAtMostOnce(at now: Int64, into effects: inout MQTTEffects) {
         guard isPaced, session.window.queuedAtMostOnceCount > 0 else { return }
+        defer { reportRoom(&effects) }
         for index in session.window.queue.indices(session.window.slots)
         where session.window.slots[Int(index)].head.flags.isAtMostOnce {
             guard paceAllows(at: now) else { return }

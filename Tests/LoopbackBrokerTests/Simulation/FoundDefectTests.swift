@@ -1,4 +1,5 @@
 import MQTT
+import Synchronization
 import Testing
 
 @testable import LoopbackBroker
@@ -89,7 +90,7 @@ import Testing
     }
 
     /// The worlds that showed this and the like: a process that had ended used the store of the next one.
-    @Test(arguments: [UInt64(184), 187, 5_000_314, 20_261_124_003_305])
+    @Test(arguments: [UInt64(184), 187, 5_000_314, 20_261_124_003_305, 20_261_126_000_079])
     func `A world that has failed keeps its promises`(_ seed: UInt64) async throws {
         try await MQTTPromises.run(seeds: seed..<seed + 1)
     }
@@ -155,6 +156,40 @@ import Testing
             return topics
         }
         #expect(topics == ["t", "t", "t", "t"])
+    }
+
+    /// Seed 20261126000079.
+    @Test func `Messages that leave before DISCONNECT make room for one that waits`() async throws {
+        let wasAccepted = try await Simulation.run(seed: 1, options: Self.quiet) { world in
+            let broker = try await world.startBroker()
+            var configuration = Self.session
+            configuration.maximumPublishesPerSecond = 2
+            configuration.maximumQueuedMessages = 2
+            configuration.queueOverflow = .wait
+            let client = try MQTTClient(
+                broker.mqttURL, clientID: "meter", configuration: configuration, clock: world.clock)
+            try await client.connect()
+            // The second and the third have to wait for their turn.
+            for number in 0..<3 { try await client.publish("\(number)", to: "t") }
+            let isAccepted = Atomic(false)
+            let publishing = Task {
+                let message = MQTTOutgoingMessage("3", to: "t", qos: .atLeastOnce)
+                let confirmation = try await client.publishForConfirmation(message)
+                isAccepted.store(true, ordering: .relaxed)
+                try await confirmation.confirmed()
+            }
+            try await world.clock.sleep(for: .milliseconds(100))
+            try world.require(!isAccepted.load(ordering: .relaxed), "The queue is not full.")
+            await client.suspend()
+            try await world.clock.sleep(for: .seconds(1))
+            let wasAccepted = isAccepted.load(ordering: .relaxed)
+            client.resume()
+            try await publishing.value
+            await client.disconnect()
+            await broker.stop()
+            return wasAccepted
+        }
+        #expect(wasAccepted)
     }
 
     /// The answer to PINGREQ gets more time while bytes move that it follows, here until 80 s: seed 5000314.
