@@ -523,7 +523,9 @@ enum MQTTPromises {
     ) async {
         var random = random
         for number in stride(from: 0, to: 64 * messages, by: 64) {
-            let pause = number == 0 && model.isUnbroken ? 0 : Int.random(in: 0...20_000, using: &random)
+            // The first ones wait for the connection, the next ones come while those leave.
+            let longest = number == 0 && model.isUnbroken ? 0 : number == 64 && model.isUnbroken ? 4_000 : 20_000
+            let pause = Int.random(in: 0...longest, using: &random)
             // No two publishers begin at the same time: their tasks would have no order.
             try? await world.clock.sleep(for: .milliseconds(pause) + .microseconds(publisher))
             await sender.isRunning()
