@@ -136,7 +136,7 @@ enum MQTTPromises {
         configuration.sessionExpiry = .zero
         let forgetful = MQTTClient(
             url, clientID: "forgetful", configuration: configuration, clock: world.clock)
-        let watching = watch(broker, sender, receiver, window, model, ordersSender: store == .none)
+        let watching = watch(broker, sender, receiver, window, model, users, ordersSender: store == .none)
         await forgetful.start()
         // The first messages wait for the store too.
         if kind == .unbroken { await sender.start() }
@@ -370,7 +370,7 @@ enum MQTTPromises {
     /// and that nothing of an earlier session is sent to a server that has none [MQTT-3.2.2-5].
     private static func watch(
         _ broker: LoopbackBroker, _ sender: ClientProcess, _ receiver: ClientProcess, _ window: UInt16,
-        _ model: MQTTModel, ordersSender: Bool
+        _ model: MQTTModel, _ users: WorldUsers, ordersSender: Bool
     ) -> Task<Void, Never> {
         let arrivals = broker.arrivals()
         return Task {
@@ -419,7 +419,8 @@ enum MQTTPromises {
                 guard arrival.client == "forgetful" else { continue }
                 // The reader releases its subscription when the last message arrives.
                 isOver = isOver || arrival.payload.elementsEqual("end".utf8)
-                if isFirst, !isOver, arrival.packet == .mqtt(.publish) { model.publishedFirst() }
+                // After a CONNECT that is refused may come what the connection before it has sent.
+                if isFirst, !isOver, !users.hasUsers, arrival.packet == .mqtt(.publish) { model.publishedFirst() }
                 isFirst = arrival.packet == .mqtt(.connect)
             }
         }
