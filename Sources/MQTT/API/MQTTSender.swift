@@ -124,7 +124,9 @@ struct MQTTSender {
                 var unsent: [MQTTMachine.Unsent] = []
                 var dropped: Box<MQTTEndedPublishers>?
                 let step = link.perform { machine in
-                    let step = machine.feed(batch, core.settings.options, &unsent)
+                    let piece = Link<MQTTMachine>.longestPiece
+                    let step = machine.feed(
+                        batch, core.settings.options, upTo: machine.engine.output.count + piece, &unsent)
                     machine.flushRecords()
                     dropped = machine.publishers.takeDropped()
                     return step

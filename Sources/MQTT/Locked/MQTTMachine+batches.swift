@@ -4,13 +4,14 @@ import Wire
 
 typealias MQTTSendBatch = SendBatch<MQTTOutgoingMessage, MQTTWaitingPublishers.Answer>
 
-/// Handing the messages of an array to the engine, for the task that publishes them. Under the link's lock.
+/// Handing the messages of an array to the engine, for the task that publishes them and while it waits for answers. Under the
+/// link's lock.
 extension MQTTMachine {
     /// What the task that feeds a batch has to do before it continues.
     enum Step {
         /// Nothing: all messages are handed over.
         case sent
-        /// Nothing: so many messages were refused that others get the lock first.
+        /// Nothing: others get the lock first, and what is written leaves.
         case pause
         case waitForOutbox
         case waitForQueue
@@ -26,9 +27,31 @@ extension MQTTMachine {
     /// The most messages that are refused under one lock. Other callers and the loop wait meanwhile.
     static let maximumUnsent = 100
 
+    /// Goes on with the batches whose tasks wait for no more answers than there were, and takes out the tasks that have
+    /// something else to do.
+    mutating func continueBatches(into afterLock: MQTTAfterLock) {
+        while let batch = publishers.batches.takeDue() {
+            if batch.mayContinue, engine.phase == .connected, let core = afterLock.work.core {
+                var unsent: [Unsent] = []
+                let limit = core.settings.options.maximumOutboxBytes
+                switch feed(batch, core.settings.options, upTo: limit, &unsent, maximumUnsent: 0) {
+                case .waitForAnswers(let few): batch.wait(onDownTo: few)
+                case .sent: batch.wait(onDownTo: 0)
+                case .pause, .waitForOutbox, .waitForQueue, .failed: break
+                }
+            }
+            batch.endWaits(into: &afterLock.work.batchEnds)
+        }
+    }
+
     /// Publishes as many messages of a batch as there is room for.
+    ///
+    /// - Parameters:
+    ///   - outputLimit: pauses with so many bytes in the outbox.
+    ///   - maximumUnsent: pauses after so many refused messages; before the first one if it is 0.
     mutating func feed(
-        _ batch: MQTTSendBatch, _ options: MQTTConfiguration, _ unsent: inout [Unsent]
+        _ batch: MQTTSendBatch, _ options: MQTTConfiguration, upTo outputLimit: Int, _ unsent: inout [Unsent],
+        maximumUnsent: Int = Self.maximumUnsent
     ) -> Step {
         if case .failure(let error) = batch.failure { return .failed(error) }
         if let reason = publishers.reasonNotSupervised { return .failed(reason.value) }
@@ -45,6 +68,7 @@ extension MQTTMachine {
         var next = batch.next
         defer { batch.next = next }
         while next < all.count {
+            if engine.output.count >= outputLimit { return .pause }
             let place = next
             let isQoS0 = all[place].qos == .atMostOnce
             var failure: MQTTUsageError?
@@ -77,9 +101,11 @@ extension MQTTMachine {
                 }
             }
             // The others may be sent all the same.
-            unsent.append((place, failure))
-            next += 1
-            if unsent.count == Self.maximumUnsent { return .pause }
+            if unsent.count < maximumUnsent {
+                unsent.append((place, failure))
+                next += 1
+            }
+            if unsent.count >= maximumUnsent { return .pause }
         }
         return .sent
     }

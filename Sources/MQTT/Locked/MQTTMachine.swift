@@ -252,6 +252,7 @@ struct MQTTMachine: ClientMachine, ~Copyable {
     private mutating func collect(into afterLock: MQTTAfterLock, at now: Int64) {
         if engine.shouldClose { wantsClose = true }
         publishers.collect(into: afterLock, &engine, at: now)
+        continueBatches(into: afterLock)
         flushRecords()
     }
 

@@ -237,7 +237,7 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
                     Self.isSuccess(completion) && completion.remark < 0 && completion.reason == .success
                     && earlierProperties.isEmpty
                 let answer = isPlain ? nil : wholeAnswer(to: completion, afterLock.work.effects)
-                batches.answer(completion.token, answer, into: &afterLock.work.batchEnds)
+                batches.answer(completion.token, answer)
             } else if completion.token & Self.unawaitedBit != 0 {
                 if case .failure(let error) = Self.answer(to: completion, afterLock.work.effects) {
                     afterLock.work.undelivered.append(error)

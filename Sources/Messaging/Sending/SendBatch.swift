@@ -1,13 +1,15 @@
 import Synchronization
-public import Transport
-public import Wire
+package import Transport
+package import Wire
 
 /// Messages that are sent together, and their answers; or one message whose answer is awaited later.
 ///
-/// The task that sends feeds the batch, and nothing else does. Under the link's lock it hands messages to the engine from
-/// `next` on, as long as there is room, and notes those that will be answered (`noteSent`). Without the lock it waits for
-/// room, or until few enough messages are unanswered (`wait(downTo:under:)`), and continues. The client's machine keeps the batch
-/// in its ``SendBatches``, which notes the answers and takes out the tasks whose wait is over.
+/// The client's machine has one function that feeds the batch, under the link's lock: it hands messages to the engine from
+/// `next` on, as long as there is room, and notes those that will be answered (`noteSent`). The task that sends calls it,
+/// waits for room without the lock, and continues. While the task waits until few enough messages are unanswered
+/// (`wait(downTo:under:)`), the machine calls the same function when they are, on the loop's thread: the task is resumed
+/// once for all messages, not for each window of them. The machine keeps the batch in its ``SendBatches``, which notes the
+/// answers and takes out the tasks whose wait is over.
 ///
 ///     batches.add(batch)                                  // under the lock, as is `feed`
 ///     while batch.next < batch.messages.count {
@@ -19,8 +21,9 @@ public import Wire
 /// What happens for each message is inlinable: each client gets code of its own for its own answers.
 @usableFromInline
 package final class SendBatch<Message: Sendable, Answer: Sendable>: @unchecked Sendable {
-    // Sendable because the `var`s are used under the link's lock; `next` is changed by the task that feeds, which may read it
-    // without. Their exclusive access needs no check for the same reason.
+    // Sendable because the `var`s are used under the link's lock; `next` is changed while the batch is fed, and its task may
+    // read it without the lock, since nothing else feeds unless the task waits. Their exclusive access needs no check for the
+    // same reason.
 
     @usableFromInline package let messages: [Message]
     /// Identifies the batch in the tokens of its messages; 0 before it is added.
@@ -45,7 +48,7 @@ package final class SendBatch<Message: Sendable, Answer: Sendable>: @unchecked S
     /// A task that waits until at most `few` messages are unanswered.
     private struct Wait: ~Copyable, Sendable {
         let waiter: Waiter<Bool>
-        let few: Int
+        var few: Int
         let number: UInt64
     }
 
@@ -101,13 +104,23 @@ package final class SendBatch<Message: Sendable, Answer: Sendable>: @unchecked S
         return nil
     }
 
-    /// Notes the answer to a message, nil for a plain success.
-    @inlinable func answer(_ place: Int, _ answer: Answer?, into ended: inout UniqueArray<Resumption<Bool>>) {
-        guard isUnanswered.indices.contains(place), isUnanswered[place] else { return }
+    /// Notes the answer to a message, nil for a plain success. Returns whether few enough messages are unanswered for a
+    /// task that waits.
+    @inlinable func answer(_ place: Int, _ answer: Answer?) -> Bool {
+        guard isUnanswered.indices.contains(place), isUnanswered[place] else { return false }
         isUnanswered[place] = false
         unansweredCount -= 1
         if let answer { answers[place] = answer }
-        if unansweredCount <= fewAwaited { endWaits(into: &ended) }
+        return unansweredCount <= fewAwaited
+    }
+
+    /// Whether there is more to send, and its task waits for answers that make room for it.
+    package var mayContinue: Bool { next < messages.count && !waits.isEmpty }
+
+    /// The batch was fed while its task waits: the wait goes on until at most `few` messages are unanswered.
+    package func wait(onDownTo few: Int) {
+        for index in waits.indices { waits[index].few = few }
+        fewAwaited = few
     }
 
     /// Gives the same answer to all messages that are unanswered. No more are to be sent.
@@ -118,8 +131,8 @@ package final class SendBatch<Message: Sendable, Answer: Sendable>: @unchecked S
         unansweredCount = 0
     }
 
-    @usableFromInline
-    func endWaits(into ended: inout UniqueArray<Resumption<Bool>>) {
+    /// Takes out the tasks for which few enough messages are unanswered.
+    package func endWaits(into ended: inout UniqueArray<Resumption<Bool>>) {
         fewAwaited = -1
         var index = 0
         while index < waits.count {
@@ -145,6 +158,8 @@ package struct SendBatches<Message: Sendable, Answer: Sendable>: Sendable {
     private var lastID: UInt64 = 0
     /// The batch that was answered last: the next answer is most likely for it too.
     @usableFromInline var last: Batch?
+    /// Those of which few enough messages are unanswered for a task that waits.
+    @usableFromInline var due: [Batch] = []
 
     package init() {}
 
@@ -172,17 +187,25 @@ package struct SendBatches<Message: Sendable, Answer: Sendable>: Sendable {
         last = nil
     }
 
-    /// Notes the answer to a message, nil for a plain success, and takes out the tasks whose wait is over. A batch without
-    /// another message to come is removed.
-    @inlinable package mutating func answer(
-        _ token: UInt64, _ answer: Answer?, into ended: inout UniqueArray<Resumption<Bool>>
-    ) {
+    /// Notes the answer to a message, nil for a plain success. A batch without another message to come is removed. Call
+    /// ``takeDue()`` afterwards.
+    @inlinable package mutating func answer(_ token: UInt64, _ answer: Answer?) {
         let id = Self.id(of: token)
         if last?.id != id { last = byID[id] }
         guard let batch = last else { return }
-        batch.answer(Int(truncatingIfNeeded: token & 0xFFFF_FFFF), answer, into: &ended)
+        let isDue = batch.answer(Int(truncatingIfNeeded: token & 0xFFFF_FFFF), answer)
+        if isDue, due.last !== batch { due.append(batch) }
         if batch.unansweredCount == 0, batch.next == batch.messages.count { forget(batch) }
     }
+
+    /// The same for one message by itself, after which a task that waited feeds its batch.
+    package mutating func answer(_ token: UInt64, _ answer: Answer?, into ended: inout UniqueArray<Resumption<Bool>>) {
+        self.answer(token, answer)
+        while let batch = takeDue() { batch.endWaits(into: &ended) }
+    }
+
+    /// Takes the next batch out whose task waits for no more answers than there were: it is fed, or its wait ends.
+    package mutating func takeDue() -> Batch? { due.isEmpty ? nil : due.removeFirst() }
 
     /// Fails all batches: no message of theirs will be answered.
     package mutating func failAll(_ failure: Answer, into ended: inout UniqueArray<Resumption<Bool>>) {

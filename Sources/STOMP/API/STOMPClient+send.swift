@@ -74,7 +74,7 @@ extension STOMPClient {
         try await throughHook(message) { (message) async throws(STOMPError) in
             let headers = try message.options.allHeaders(expiringRelatively: core.expiresRelatively)
             try await sender.sendConfirmed(
-                STOMPConfirmedSend(
+                STOMPReadySend(
                     body: message.body, destination: message.destination, headers: headers,
                     omitsContentLength: message.options.omitsContentLength, transaction: transaction?.transaction))
         }

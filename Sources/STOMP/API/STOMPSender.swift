@@ -89,7 +89,7 @@ struct STOMPSender {
     }
 
     /// Sends a message, and waits for its receipt.
-    nonisolated(nonsending) func sendConfirmed(_ message: STOMPConfirmedSend) async throws(STOMPError) {
+    nonisolated(nonsending) func sendConfirmed(_ message: STOMPReadySend) async throws(STOMPError) {
         while true {
             var outboxWasFull = false
             let token = Atomic(Waiters<STOMPMachine.ReceiptAnswer>.noToken)
@@ -124,17 +124,18 @@ struct STOMPSender {
         _ messages: [STOMPOutgoingMessage], in transaction: STOMPTransaction?
     ) async throws(STOMPError) {
         var failures: [Int: STOMPError]?
-        try await feed(STOMPSendBatch(messages), isConfirmed: false, in: transaction, &failures)
+        let batch = try makeBatch(messages, in: transaction, &failures)
+        try await feed(batch, isConfirmed: false, &failures)
     }
 
     /// Sends a message whose receipt is awaited later.
     nonisolated(nonsending) func sendForReceipt(
         _ message: STOMPOutgoingMessage, in transaction: STOMPTransaction?
     ) async throws(STOMPError) -> STOMPSendBatch {
-        let batch = STOMPSendBatch([message])
         var failures: [Int: STOMPError]?
+        let batch = try makeBatch([message], in: transaction, &failures)
         do throws(STOMPError) {
-            try await feed(batch, isConfirmed: true, in: transaction, &failures)
+            try await feed(batch, isConfirmed: true, &failures)
         } catch {
             core.link.perform { $0.batches.remove(batch, failing: nil) }
             throw error
@@ -146,11 +147,16 @@ struct STOMPSender {
     nonisolated(nonsending) func sendAllConfirmed(
         _ messages: [STOMPOutgoingMessage], in transaction: STOMPTransaction?
     ) async -> [Int: STOMPMachine.ReceiptAnswer] {
-        let batch = STOMPSendBatch(messages)
         var failures: [Int: STOMPError]? = [:]
         var failure: STOMPError?
+        let batch: STOMPSendBatch
         do throws(STOMPError) {
-            try await feed(batch, isConfirmed: true, in: transaction, &failures)
+            batch = try makeBatch(messages, in: transaction, &failures)
+        } catch {
+            return Dictionary(uniqueKeysWithValues: messages.indices.map { ($0, .failure(error)) })
+        }
+        do throws(STOMPError) {
+            try await feed(batch, isConfirmed: true, &failures)
             if await !batch.wait(under: core.link) { throw .cancelledWait }
         } catch {
             failure = error
@@ -162,35 +168,44 @@ struct STOMPSender {
         return answers.merging((failures ?? [:]).mapValues { .failure($0) }) { answer, _ in answer }
     }
 
+    /// Checks the options of all messages, before the first is sent.
+    ///
+    /// - Parameter failures: as in `feed`.
+    private func makeBatch(
+        _ messages: [STOMPOutgoingMessage], in transaction: STOMPTransaction?, _ failures: inout [Int: STOMPError]?
+    ) throws(STOMPError) -> STOMPSendBatch {
+        var ready: [STOMPReadySend?] = []
+        ready.reserveCapacity(messages.count)
+        for (place, message) in messages.enumerated() {
+            do throws(STOMPError) {
+                ready.append(
+                    STOMPReadySend(
+                        body: message.body, destination: message.destination,
+                        headers: try message.options.allHeaders(expiringRelatively: core.expiresRelatively),
+                        omitsContentLength: message.options.omitsContentLength, transaction: transaction))
+            } catch {
+                guard failures != nil else { throw error }
+                failures?[place] = error
+                ready.append(nil)
+            }
+        }
+        return STOMPSendBatch(ready)
+    }
+
     /// Hands messages to the engine, as many each time as there is room for.
     ///
     /// - Parameter failures: why messages were not sent, by their places. Nil to throw the first failure instead.
     private nonisolated(nonsending) func feed(
-        _ batch: STOMPSendBatch, isConfirmed: Bool, in transaction: STOMPTransaction?,
-        _ failures: inout [Int: STOMPError]?
+        _ batch: STOMPSendBatch, isConfirmed: Bool, _ failures: inout [Int: STOMPError]?
     ) async throws(STOMPError) {
         let collectsFailures = failures != nil
-        // Invalid options of any message are reported before the first is sent.
-        var headers: [STOMPHeaders?] = []
-        headers.reserveCapacity(batch.messages.count)
-        for (place, message) in batch.messages.enumerated() {
-            do throws(STOMPError) {
-                headers.append(
-                    try message.options.allHeaders(expiringRelatively: core.expiresRelatively))
-            } catch {
-                guard collectsFailures else { throw error }
-                failures?[place] = error
-                headers.append(nil)
-            }
-        }
         do throws(STOMPError) {
             while batch.next < batch.messages.count {
                 var unsent: [STOMPMachine.Unsent] = []
                 let now = core.loop.now
                 let step = core.link.perform { machine in
                     machine.feed(
-                        batch, headers: headers, isConfirmed: isConfirmed, in: transaction,
-                        outputLimit: core.configuration.maximumOutboxBytes,
+                        batch, isConfirmed: isConfirmed, outputLimit: core.configuration.maximumOutboxBytes,
                         maximumUnsent: collectsFailures ? STOMPMachine.maximumUnsent : 1, &unsent, at: now)
                 }
                 for (place, error) in unsent {
@@ -215,8 +230,8 @@ struct STOMPSender {
     }
 }
 
-/// A message that is sent with a receipt.
-struct STOMPConfirmedSend: Sendable {
+/// A message with the headers that its options make.
+struct STOMPReadySend: Sendable {
     let body: [UInt8]
     let destination: String
     let headers: STOMPHeaders

@@ -2,15 +2,17 @@ import Messaging
 import STOMPCore
 import Wire
 
-typealias STOMPSendBatch = SendBatch<STOMPOutgoingMessage, STOMPMachine.ReceiptAnswer>
+/// Messages of an array with their headers; nil for those with invalid options, which are left out.
+typealias STOMPSendBatch = SendBatch<STOMPReadySend?, STOMPMachine.ReceiptAnswer>
 
-/// Handing the messages of an array to the engine, for the task that sends them. Under the link's lock.
+/// Handing the messages of an array to the engine, for the task that sends them and while it waits for receipts. Under the
+/// link's lock.
 extension STOMPMachine {
     /// What the task that feeds a batch has to do before it continues.
     enum Step {
         /// Nothing: all messages are handed over.
         case sent
-        /// Nothing: so many messages were refused that others get the lock first.
+        /// Nothing: others get the lock first, and what is written leaves.
         case pause
         case waitForOutbox
         case waitForAnswers(downTo: Int)
@@ -26,15 +28,31 @@ extension STOMPMachine {
     /// The most messages that are refused under one lock. Other callers and the loop wait meanwhile.
     static let maximumUnsent = 100
 
+    /// Goes on with the batches whose tasks wait for no more receipts than there were, and takes out the tasks that have
+    /// something else to do.
+    mutating func continueBatches(into afterLock: STOMPAfterLock, at now: Int64) {
+        while let batch = batches.takeDue() {
+            if batch.mayContinue, let core = afterLock.core {
+                var unsent: [Unsent] = []
+                let limit = core.configuration.maximumOutboxBytes
+                switch feed(batch, isConfirmed: true, outputLimit: limit, maximumUnsent: 0, &unsent, at: now) {
+                case .waitForAnswers(let few): batch.wait(onDownTo: few)
+                case .sent: batch.wait(onDownTo: 0)
+                case .pause, .waitForOutbox, .cannotBegin, .connectionEnded: break
+                }
+            }
+            batch.endWaits(into: &afterLock.batchEnds)
+        }
+    }
+
     /// Writes as many messages of a batch as there is room for, all of them over one connection.
     ///
     /// - Parameters:
-    ///   - headers: those of each message; nil for messages with invalid options, which are left out.
     ///   - isConfirmed: whether each message has a receipt.
-    ///   - maximumUnsent: after so many refused messages it pauses.
+    ///   - maximumUnsent: pauses after so many refused messages; before the first one if it is 0.
     mutating func feed(
-        _ batch: STOMPSendBatch, headers: [STOMPHeaders?], isConfirmed: Bool, in transaction: STOMPTransaction?,
-        outputLimit: Int, maximumUnsent: Int, _ unsent: inout [Unsent], at now: Int64
+        _ batch: STOMPSendBatch, isConfirmed: Bool, outputLimit: Int, maximumUnsent: Int, _ unsent: inout [Unsent],
+        at now: Int64
     ) -> Step {
         if engine.phase == .connected, batch.connection == nil { batch.connection = engine.connection }
         if let connection = batch.connection, engine.phase != .connected || engine.connection != connection {
@@ -46,16 +64,16 @@ extension STOMPMachine {
         let all = messages.span
         while batch.next < all.count {
             let place = batch.next
-            guard let headers = headers[place] else {
+            guard let message = all[place] else {
                 batch.next += 1
                 continue
             }
             guard engine.output.count < outputLimit else { return .waitForOutbox }
             do throws(STOMPUsageError) {
                 try engine.send(
-                    destination: all[place].destination, headers: headers, body: all[place].body,
-                    receiptToken: isConfirmed ? batch.token(of: place) : nil, transaction: transaction,
-                    omitsContentLength: all[place].options.omitsContentLength, at: now)
+                    destination: message.destination, headers: message.headers, body: message.body,
+                    receiptToken: isConfirmed ? batch.token(of: place) : nil, transaction: message.transaction,
+                    omitsContentLength: message.omitsContentLength, at: now)
                 sentCount += 1
                 if isConfirmed { batch.noteSent(place) }
                 batch.next += 1
@@ -64,9 +82,11 @@ extension STOMPMachine {
                 if error.code == .tooManyReceipts, batch.unansweredCount > 0 {
                     return .waitForAnswers(downTo: batch.unansweredCount / 2)
                 }
-                unsent.append((place, error))
-                batch.next += 1
-                if unsent.count == maximumUnsent { return .pause }
+                if unsent.count < maximumUnsent {
+                    unsent.append((place, error))
+                    batch.next += 1
+                }
+                if unsent.count >= maximumUnsent { return .pause }
             }
         }
         return .sent

@@ -14,7 +14,7 @@ struct STOMPMachine: ClientMachine, ~Copyable {
     /// Callers that wait for the receipt of their frame.
     var receipts = Waiters<ReceiptAnswer>()
     /// Frames whose receipts are awaited together.
-    var batches = SendBatches<STOMPOutgoingMessage, ReceiptAnswer>()
+    var batches = SendBatches<STOMPReadySend?, ReceiptAnswer>()
     /// Frames that the engine took from `send`.
     var sentCount = 0
     /// Messages in the outbox of a connection that has ended, which are not reported yet.
@@ -77,7 +77,7 @@ struct STOMPMachine: ClientMachine, ~Copyable {
         trimDeadline = .max
         wantsReadingPaused = false
         afterLock.closed = .some(error)
-        collect(into: afterLock)
+        collect(into: afterLock, at: now)
     }
 
     mutating func receive(_ bytes: RawSpan, at now: Int64, into afterLock: STOMPAfterLock) -> Int {
@@ -102,7 +102,7 @@ struct STOMPMachine: ClientMachine, ~Copyable {
             lastLargeRead = now
             if trimDeadline == .max { trimDeadline = now + Self.patience }
         }
-        collect(into: afterLock)
+        collect(into: afterLock, at: now)
         return consumed
     }
 
@@ -117,12 +117,12 @@ struct STOMPMachine: ClientMachine, ~Copyable {
             at: now, bytesWritten: progress.total, bytesAcknowledged: progress.acknowledged, into: &afterLock.effects)
         afterLock.hasSentHeartBeat = engine.heartBeatsSent != beats
         if afterLock.hasLostServer { serverIsSilent = true }
-        collect(into: afterLock)
+        collect(into: afterLock, at: now)
     }
 
     /// Writes SEND with a receipt. Returns the waiter with its answer if it need not wait.
     mutating func send(
-        _ message: STOMPConfirmedSend, _ waiter: consuming Waiter<ReceiptAnswer>, _ token: borrowing Atomic<UInt64>,
+        _ message: STOMPReadySend, _ waiter: consuming Waiter<ReceiptAnswer>, _ token: borrowing Atomic<UInt64>,
         _ core: STOMPClientCore
     ) -> Resumption<ReceiptAnswer>? {
         let ended = awaitReceipt(waiter, token, core) { engine, token, now throws(STOMPUsageError) in
@@ -166,7 +166,7 @@ struct STOMPMachine: ClientMachine, ~Copyable {
     }
 
     /// Takes the callers whose frames are complete out of the table, to be resumed after the lock is released.
-    private mutating func collect(into afterLock: STOMPAfterLock) {
+    private mutating func collect(into afterLock: STOMPAfterLock, at now: Int64) {
         guard !afterLock.effects.completions.isEmpty else { return }
         let error = afterLock.effects.events.lazy.compactMap { record -> STOMPServerError? in
             if case .errorReceived(let error) = record.kind { error } else { nil }
@@ -181,14 +181,14 @@ struct STOMPMachine: ClientMachine, ~Copyable {
                     ? failed?.answer ?? answer : .failure(STOMPError(completion.outcome, error))
                 failed = (completion.outcome, answer)
             }
-            if completion.token & SendBatches<STOMPOutgoingMessage, ReceiptAnswer>.bit != 0 {
-                batches.answer(
-                    completion.token, completion.outcome == .received ? nil : answer, into: &afterLock.batchEnds)
+            if completion.token & SendBatches<STOMPReadySend?, ReceiptAnswer>.bit != 0 {
+                batches.answer(completion.token, completion.outcome == .received ? nil : answer)
             } else if completion.token & Self.requestBit != 0 {
                 afterLock.requestAnswers.append((completion.token, answer))
             } else if let waiter = receipts.take(completion.token) {
                 afterLock.resumptions.append(Resumption(waiter, answer))
             }
         }
+        continueBatches(into: afterLock, at: now)
     }
 }

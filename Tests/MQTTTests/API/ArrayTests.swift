@@ -108,6 +108,57 @@ struct ArrayTests {
         await bench.stop()
     }
 
+    @Test func `what exceeds the window leaves as acknowledgements arrive, while the task waits once`() async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected { $0.maximumInFlight = 10 }
+        let executor = HeldExecutor()
+        let count = 1_000
+        let publishing = Task(executorPreference: executor) {
+            let messages = (0..<count).map {
+                MQTTOutgoingMessage([], to: "t/\($0)", qos: $0 % 2 == 0 ? .atLeastOnce : .atMostOnce)
+            }
+            return errorCodes(await client.publish(messages))
+        }
+        await executor.run()
+        // The task is not run meanwhile.
+        #expect(await eventually { client.counters.messagesSent == count && client.backlog.messagesInFlight == 0 })
+        #expect(await executor.run(until: publishing) == Array(repeating: nil, count: count))
+        await client.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `a message that is refused after the window was full has its own result`() async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected { $0.maximumInFlight = 10 }
+        let messages = (0..<100).map {
+            MQTTOutgoingMessage([], to: $0 % 30 == 29 ? "a/+" : "t/\($0)", qos: .atLeastOnce)
+        }
+        #expect(errorCodes(await client.publish(messages)) == (0..<100).map { $0 % 30 == 29 ? .invalidRequest : nil })
+        await client.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `a cancelled array sends nothing more when acknowledgements arrive`() async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected { $0.maximumInFlight = 10 }
+        // Acknowledgements come later.
+        bench.damage(client) { $0.capacity = 0 }
+        let executor = HeldExecutor()
+        let publishing = Task(executorPreference: executor) {
+            let messages = (0..<100).map { MQTTOutgoingMessage([], to: "t/\($0)", qos: .atLeastOnce) }
+            return errorCodes(await client.publish(messages))
+        }
+        await executor.run()
+        publishing.cancel()
+        bench.damage(client) { $0.capacity = .max }
+        #expect(await eventually { client.backlog.messagesInFlight == 0 })
+        // Acknowledgements that have arrived count.
+        #expect(await executor.run(until: publishing) == (0..<100).map { $0 < 10 ? nil : .cancelled })
+        #expect(client.counters.messagesSent == 10)
+        await client.disconnect()
+        await bench.stop()
+    }
+
     @Test func `refused messages hold the lock for a bounded number of them`() async throws {
         let bench = try await Bench()
         let client = try await bench.connected()
@@ -117,7 +168,7 @@ struct ArrayTests {
         for next in [100, 200, 250] {
             let unsent = client.core.link.perform { machine in
                 var unsent: [MQTTMachine.Unsent] = []
-                _ = machine.feed(batch, client.core.settings.options, &unsent)
+                _ = machine.feed(batch, client.core.settings.options, upTo: .max, &unsent)
                 return unsent
             }
             #expect(batch.next == next && unsent.allSatisfy { $0.error?.code == .invalidTopic })

@@ -92,17 +92,40 @@ struct ArrayTests {
         await client.disconnect()
     }
 
+    @Test func `what exceeds the receipts leaves as they arrive, while the task waits once`() async throws {
+        try await withBroker { broker in
+            let client = try await broker.connected {
+                $0.requestTimeout = .patience
+                $0.maximumReceipts = 10
+            }
+            let executor = HeldExecutor()
+            let count = 1_000
+            let sending = Task(executorPreference: executor) {
+                errorCodes(
+                    await client.sendAndConfirm(
+                        (0..<count).map { STOMPOutgoingMessage("\($0)", to: "/queue/a") }))
+            }
+            await executor.run()
+            // The task is not run meanwhile.
+            #expect(await eventually { broker.statistics.messagesIn == count })
+            #expect(await executor.run(until: sending) == Array(repeating: nil, count: count))
+            await client.disconnect()
+        }
+    }
+
     @Test func `refused messages hold the lock for a bounded number of them`() async throws {
         let server = FakeServer()
         let (client, connection) = try await connected(to: server) { _ in }
-        let messages = (0..<250).map { STOMPOutgoingMessage("\($0)", to: "") }
-        let batch = STOMPSendBatch(messages)
+        let batch = STOMPSendBatch(
+            (0..<250).map { _ in
+                STOMPReadySend(body: [], destination: "", headers: [:], omitsContentLength: false, transaction: nil)
+            })
         for refused in [0..<100, 100..<200, 200..<250] {
             var unsent: [STOMPMachine.Unsent] = []
             _ = client.core.link.perform { machine in
                 machine.feed(
-                    batch, headers: messages.map { _ in [:] }, isConfirmed: true, in: nil, outputLimit: 1_000,
-                    maximumUnsent: STOMPMachine.maximumUnsent, &unsent, at: 0)
+                    batch, isConfirmed: true, outputLimit: 1_000, maximumUnsent: STOMPMachine.maximumUnsent, &unsent,
+                    at: 0)
             }
             #expect(batch.next == refused.upperBound)
             #expect(unsent.map(\.place) == Array(refused))
