@@ -89,7 +89,9 @@ extension ClientError {
     ///   - hint: the likely reason, for a server that closed it without one.
     package init(lost error: TransportError?, hint: String = "") {
         guard let error else {
-            self.init(.connectionLost, "The server ended the connection." + hint, answer: nil, underlying: nil)
+            let message = "The server ended the connection."
+            // Every client that disconnects comes here, and adding nothing would make another string.
+            self.init(.connectionLost, hint.isEmpty ? message : message + hint, answer: nil, underlying: nil)
             return
         }
         // With TLS 1.3 a client learns of a refused certificate only after its handshake.

@@ -209,6 +209,8 @@ package struct SendBatches<Message: Sendable, Answer: Sendable>: Sendable {
 
     /// Fails all batches: no message of theirs will be answered.
     package mutating func failAll(_ failure: Answer, into ended: inout UniqueArray<Resumption<Bool>>) {
+        // Sorting looks types up at run time, even where there is nothing to sort.
+        if byID.isEmpty { return }
         for (_, batch) in byID.sorted(by: { $0.key < $1.key }) {
             batch.fail(failure)
             batch.endWaits(into: &ended)
