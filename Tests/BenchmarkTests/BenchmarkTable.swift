@@ -49,6 +49,7 @@ struct BenchmarkTable {
     func figure(_ name: String) throws -> Double { try number(name, 1) }
     func allocations(_ name: String) throws -> Double { try number(name, 4) }
     func calls(_ name: String) throws -> Double { try number(name, 5) }
+    func systemCalls(_ name: String) throws -> Double { try number(name, 6) }
 
     private func number(_ name: String, _ column: Int) throws -> Double {
         guard let cells = rows[name], cells.count > column,

@@ -7,7 +7,7 @@ import Foundation
 @main
 enum Main {
     static func main() {
-        Allocations.startCounting()
+        Counters.startCounting()
         var arguments = Array(CommandLine.arguments.dropFirst())
         func option<Value: LosslessStringConvertible & Sendable>(_ name: String, _ fallback: Value) -> Value {
             guard let index = arguments.firstIndex(of: name), index + 1 < arguments.count else { return fallback }

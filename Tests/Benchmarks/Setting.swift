@@ -24,6 +24,7 @@ final class Setting {
         ("codec-mqtt-engine", { [try $0.engineReceives()] }),
         ("codec-mqtt-qos1", { [try $0.engineReceivesAtLeastOnce()] }),
         ("codec-mqtt-qos2", { [try $0.enginePublishesExactlyOnce()] }),
+        ("codec-mqtt-mixed", { [try $0.enginePublishesMixedTraffic()] }),
         ("codec-mqtt-topics", { [try $0.engineReceivesTopics()] }),
         ("codec-mqtt-properties", { [try $0.engineReceivesProperties()] }),
         ("codec-stomp-send", { [try $0.encodeSend()] }),

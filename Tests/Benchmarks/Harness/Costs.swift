@@ -5,6 +5,8 @@ struct Costs {
     var seconds = 0.0
     var processorSeconds = 0.0
     var allocations = 0
+    /// System calls for sockets, and to wait for them.
+    var systemCalls = 0
     /// Calls to the system that read or wrote.
     var calls = 0
     /// The most memory that the process had meanwhile, in bytes; 0 where the system does not tell.
@@ -30,12 +32,14 @@ private struct Reading {
     private let time: ContinuousClock.Instant
     private let processor: Double
     private let allocations: Int
+    private let systemCalls: Int
     private let calls: Int
 
     init(calls: Int) {
         self.calls = calls
         Memory.forgetPeak()
-        allocations = Allocations.count
+        allocations = Counters.allocations
+        systemCalls = Counters.systemCalls
         processor = processorSeconds()
         time = ContinuousClock.now
     }
@@ -44,7 +48,8 @@ private struct Reading {
     func costs(calls: Int) -> Costs {
         var costs = Costs(
             seconds: (ContinuousClock.now - time) / .seconds(1), processorSeconds: processorSeconds() - processor,
-            allocations: Allocations.count - allocations, calls: calls - self.calls)
+            allocations: Counters.allocations - allocations, systemCalls: Counters.systemCalls - systemCalls,
+            calls: calls - self.calls)
         costs.peakMemory = Memory.peak
         return costs
     }

@@ -16,6 +16,7 @@ struct Row {
     private var processorTimes: [Double] = []
     private var allocations: [Double] = []
     private var calls: [Double] = []
+    private var systemCalls: [Double] = []
     private var peaks: [Double] = []
 
     init(_ name: String, unit: String, isRate: Bool = true, goal: String, settles: Bool = true) {
@@ -50,7 +51,10 @@ struct Row {
     /// Adds what a round of `count` messages cost beside time on the wall.
     mutating func addCosts(_ costs: Costs, _ count: Int) {
         processorTimes.append(costs.processorSeconds * 1e9 / Double(count))
-        if Allocations.areCounted { allocations.append(Double(costs.allocations) / Double(count)) }
+        if Counters.areCounting {
+            allocations.append(Double(costs.allocations) / Double(count))
+            systemCalls.append(Double(costs.systemCalls) / Double(count))
+        }
         calls.append(Double(costs.calls) / Double(count))
         if costs.peakMemory > 0 { peaks.append(Double(costs.peakMemory) / 1_048_576) }
     }
@@ -66,8 +70,8 @@ struct Row {
     }
 
     static let header = """
-        | row | ours | range | CPU ns each | allocations each | reads and writes each | peak MiB | limit | its CPU ns | ratio | goal |
-        |---|---|---|---|---|---|---|---|---|---|---|
+        | row | ours | range | CPU ns each | allocations each | reads and writes each | system calls each | peak MiB | limit | its CPU ns | ratio | goal |
+        |---|---|---|---|---|---|---|---|---|---|---|---|
         """
 
     var line: String {
@@ -76,7 +80,8 @@ struct Row {
         let cells = [
             name, "\(format(median(ours))) \(unit)", range,
             processorTimes.isEmpty ? "–" : format(median(processorTimes)),
-            small(allocations), small(calls), peaks.isEmpty ? "–" : String(format: "%.0f", median(peaks)),
+            small(allocations), small(calls), small(systemCalls),
+            peaks.isEmpty ? "–" : String(format: "%.0f", median(peaks)),
             hasLimit ? format(median(limits)) : "–",
             limitProcessorTimes.isEmpty ? "–" : format(median(limitProcessorTimes)),
             hasLimit ? String(format: "%.3f", ratio) + (isSettled ? "" : ", not settled") : "–", goal,

@@ -7,7 +7,7 @@ enum Shell {
     }
 
     static let directory: URL = {
-        // The same after `Allocations.startCounting()`.
+        // The same after `Counters.startCounting()`.
         if let path = getenv("BENCHMARK_DIRECTORY") { return URL(fileURLWithPath: String(cString: path)) }
         let url = FileManager.default.temporaryDirectory.appendingPathComponent("messaging-benchmarks-\(getpid())")
         try? FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)

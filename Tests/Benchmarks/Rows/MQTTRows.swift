@@ -189,17 +189,20 @@ struct MQTTRows {
             let limits = try Shell.run(limit, [port, "roundtrip", "\(count)"]).split(whereSeparator: \.isWhitespace)
                 .compactMap { Double($0) }
             let client = try await client()
-            let times = try await place.run(on: client) {
+            let (times, costs) = try await place.run(on: client) {
                 var times: [Double] = []
                 times.reserveCapacity(count)
-                for _ in 0..<count {
-                    let start = ContinuousClock.now
-                    try await client.publish(payload, to: Self.topic, qos: .atLeastOnce)
-                    times.append((ContinuousClock.now - start) / .nanoseconds(1))
+                let costs = try await measured(calls: client.calls) {
+                    for _ in 0..<count {
+                        let start = ContinuousClock.now
+                        try await client.publish(payload, to: Self.topic, qos: .atLeastOnce)
+                        times.append((ContinuousClock.now - start) / .nanoseconds(1))
+                    }
                 }
-                return times.sorted()
+                return (times.sorted(), costs)
             }
             await client.disconnect()
+            middle.addCosts(costs, count)
             middle.add(ours: times[count / 2], limit: limits[0])
             tail.add(ours: times[count * 99 / 100], limit: limits[1])
         }
