@@ -52,7 +52,7 @@ import Testing
         Obligation(
             21, "early beats, patient watch", "beatsAreSentEarlyAndOnlyWhenNothingElseWas",
             "noIntervalWithoutAWriteIsAsLongAsAgreed", "anyByteIsLifeEvenHalfAFrame",
-            "silenceIsBornForTwiceTheIntervalAndThriceAtTheStart", "aFrameRightAfterConnectedDoesNotShortenTheStart",
+            "silenceIsBornForTwoAndAHalfIntervalsAtAnyTime", "aHeartBeatMayComeTwoIntervalsAfterAFrame",
             elsewhere: "STOMPTests: silenceIsNoticed", "BrokerTests: quietConnectionIsKeptByItsHeartBeats",
             "BrokerTests: frozenBrokerIsNoticedAndComeBackTo"),
         Obligation(22, "beats only inside the session", "noBeatsBeforeConnectedAndNoneAfterDisconnect"),

@@ -23,7 +23,7 @@ public struct STOMPConfiguration: Sendable, CustomStringConvertible {
     /// heart-beats. Default: 10 seconds.
     public var outgoingHeartBeat: Duration = .seconds(10)
     /// The maximum time between frames or heart-beats that the server is asked for, in whole milliseconds; zero for none. A
-    /// connection whose server is silent for twice as long is closed. Default: 10 seconds.
+    /// connection whose server is silent for two and a half times as long is closed. Default: 10 seconds.
     public var incomingHeartBeat: Duration = .seconds(10)
     /// Further headers for CONNECT. Default: none.
     public var connectHeaders: STOMPHeaders = [:]

@@ -20,7 +20,7 @@ struct STOMPMachine: ClientMachine, ~Copyable {
     /// Messages in the outbox of a connection that has ended, which are not reported yet.
     private var unsentCount = 0
     var asksToClose = false
-    /// The server did not answer CONNECT, sent nothing for twice its heart-beat, or no receipt for too long.
+    /// The server did not answer CONNECT, sent nothing for much longer than its heart-beat, or no receipt for too long.
     private var serverIsSilent = false
     private(set) var wantsReadingPaused = false
     /// When the loop's memory for large batches is freed unless another one has arrived; `Int64.max` once it is.

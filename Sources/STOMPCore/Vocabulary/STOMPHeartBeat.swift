@@ -52,7 +52,6 @@ package struct HeartBeatTiming: Sendable {
     /// When the last frame or heart-beat was encoded or written.
     package private(set) var lastWrite: Int64 = 0
     private var lastRead: Int64 = 0
-    private var start: Int64 = 0
     /// While we do not read, silence is our own.
     private(set) var isPaused = false
 
@@ -63,7 +62,6 @@ package struct HeartBeatTiming: Sendable {
     init(_ agreed: STOMPHeartBeat, at now: Int64) {
         outgoing = Int64(agreed.outgoing) * 1_000_000
         incoming = Int64(agreed.incoming) * 1_000_000
-        start = now
         lastRead = now
         lastWrite = now
     }
@@ -84,11 +82,10 @@ package struct HeartBeatTiming: Sendable {
         outgoing == 0 ? .max : lastWrite.advanced(byNanoseconds: outgoing / 5 * 3)
     }
 
-    /// After twice the interval of silence, and not before three times the interval after the start: ActiveMQ sends
-    /// its first heart-beat after two intervals, whatever it sent before.
+    /// After two and a half times the interval of silence: ActiveMQ checks once in an interval whether it has sent
+    /// anything since the last check, so that up to two intervals pass between a frame and its next heart-beat.
     var readDeadline: Int64 {
-        incoming == 0 || isPaused
-            ? .max : max(lastRead.advanced(byNanoseconds: incoming * 2), start.advanced(byNanoseconds: incoming * 3))
+        incoming == 0 || isPaused ? .max : lastRead.advanced(byNanoseconds: incoming / 2 * 5)
     }
 
     var nextDeadline: Int64 { min(writeDeadline, readDeadline) }

@@ -150,7 +150,7 @@ enum STOMPPromises {
                 try world.require(count == 1, "a client made \(count) connections, but none was lost")
             }
         }
-        // Twice the heart-beat, and the time that closing takes; or the time for connecting, without heart-beats.
+        // Two and a half times the heart-beat, and the time that closing takes; or the time for connecting, without them.
         let longest = world.world.longestDeath
         try world.require(longest <= .seconds(32), "a client kept a dead connection for \(longest)")
         // One of each client that is used, and one whose last bytes are read.
