@@ -103,6 +103,28 @@ import Testing
         }
     }
 
+    @Test func `a message that came back with a lost connection was not rejected yet`() async throws {
+        var options = LoopbackBrokerOptions()
+        options.refusedMessages = .redeliverOnce
+        try await withBroker(options) { broker in
+            do {
+                let lost = try await RawClient.stomp(broker)
+                try await lost.sendAndWait("SUBSCRIBE\nid:1\ndestination:/queue/q\nack:client-individual")
+                try await lost.send("SEND\ndestination:/queue/q\n\nx\0")
+                _ = try await lost.expectMessage("x")
+            }
+            let client = try await RawClient.stomp(broker)
+            try await client.send("SUBSCRIBE\nid:1\ndestination:/queue/q\nack:client-individual\n\n\0")
+            for _ in 0..<2 {
+                let message = try await client.expectMessage("x")
+                #expect(message["redelivered"] == "true")
+                try await client.send("NACK\nid:\(message["ack"] ?? "")\n\n\0")
+            }
+            try await client.sendAndWait("UNSUBSCRIBE\nid:1")
+            #expect(broker.statistics.messagesDropped == 1)
+        }
+    }
+
     @Test(arguments: ["", "/queue/", "/topic/dead", "/temp-queue/dead", "/queue/dead.>"])
     func `a dead-letter queue that is not one queue keeps the broker from starting`(name: String) async {
         var options = LoopbackBrokerOptions()

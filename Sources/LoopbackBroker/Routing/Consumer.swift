@@ -40,6 +40,8 @@ package struct QueuedMessage: Sendable {
     package var number: UInt64
     /// How often it was delivered already.
     package var deliveries = 0
+    /// Whether a consumer has rejected it, and it was to be delivered once more.
+    var wasRejected = false
 }
 
 /// A queue: messages that wait, and those who consume them.

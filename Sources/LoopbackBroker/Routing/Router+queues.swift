@@ -306,10 +306,12 @@ extension Router {
         consumers[index]?.unacknowledged.removeAll(where: isMeant)
         if !accepts {
             let comesBack = { [refused] (held: Unacknowledged) in
-                requeues ?? (refused == .redeliverOnce && held.entry.deliveries < 2)
+                requeues ?? (refused == .redeliverOnce && !held.entry.wasRejected)
             }
             for held in settled.reversed() where comesBack(held) {
-                if let queue = held.queue { giveBack(held.entry, to: queue) }
+                var entry = held.entry
+                entry.wasRejected = true
+                if let queue = held.queue { giveBack(entry, to: queue) }
             }
             for held in settled where !comesBack(held) {
                 guard let queue = held.queue else { continue }
