@@ -107,6 +107,12 @@ public struct Date: Hashable, Comparable, Sendable, Codable {
     public var timeIntervalSince1970: TimeInterval { 0 }
     public var timeIntervalSinceNow: TimeInterval { 0 }
     public func timeIntervalSince(_ date: Date) -> TimeInterval { 0 }
+    public func addingTimeInterval(_ interval: TimeInterval) -> Date { self }
+    public struct ISO8601FormatStyle: Sendable {
+        public init() {}
+        public func format(_ date: Date) -> String { "" }
+        public func parse(_ text: String) throws -> Date { Date() }
+    }
     public static func < (lhs: Date, rhs: Date) -> Bool { false }
 }
 public struct TimeZone: Hashable, Sendable {
@@ -184,14 +190,20 @@ open class JSONEncoder {
         public static let sortedKeys = OutputFormatting(rawValue: 1)
         public static let withoutEscapingSlashes = OutputFormatting(rawValue: 2)
     }
-    public enum DateEncodingStrategy: Sendable { case iso8601 }
+    public enum DateEncodingStrategy: Sendable {
+        case iso8601
+        case custom(@Sendable (Date, any Encoder) throws -> Void)
+    }
     open var outputFormatting: OutputFormatting = []
     open var dateEncodingStrategy: DateEncodingStrategy = .iso8601
     public init() {}
     open func encode<T: Encodable>(_ value: T) throws -> Data { Data() }
 }
 open class JSONDecoder {
-    public enum DateDecodingStrategy: Sendable { case iso8601 }
+    public enum DateDecodingStrategy: Sendable {
+        case iso8601
+        case custom(@Sendable (_ decoder: any Decoder) throws -> Date)
+    }
     open var dateDecodingStrategy: DateDecodingStrategy = .iso8601
     public init() {}
     open func decode<T: Decodable>(_ type: T.Type, from data: Data) throws -> T { fatalError() }

@@ -44,6 +44,42 @@ private struct Failure: ClientError {
             try text("[]").hasPrefix("The payload (2 bytes) is not a valid Fleet: it is not a Dictionary<String, "))
     }
 
+    private struct Sample: Codable, Equatable {
+        var at: Date
+    }
+
+    @Test func `a date that is none is named by its path`() {
+        let payload = Array(#"{"at":"yesterday"}"#.utf8)
+        let result = JSONPayload().value(of: Sample.self, from: payload[...], mediaType: nil)
+        guard case .failure(let failure) = result else {
+            Issue.record("\(result)")
+            return
+        }
+        #expect(failure.message.contains("the value of 'at'"), "\(failure)")
+        #expect(failure.message.contains("'yesterday'"), "\(failure)")
+    }
+
+    @Test(arguments: [
+        ("2026-11-26T14:01:02Z", 1_795_701_662.0), ("2026-11-26T14:01:02.5Z", 1_795_701_662.5),
+        ("2026-11-26T14:01:02.123Z", 1_795_701_662.123), ("2026-11-26T15:01:02+01:00", 1_795_701_662.0),
+        ("2026-11-26T15:01:02.250+01:00", 1_795_701_662.25), ("1969-12-31T23:59:59.750Z", -0.25),
+    ])
+    func `dates are read with their fractions and offsets`(text: String, seconds: Double) throws {
+        let payload = Array(#"{"at":"\#(text)"}"#.utf8)
+        let date = try JSONPayload().decode(Sample.self, from: payload[...]).at
+        #expect(abs(date.timeIntervalSince1970 - seconds) < 0.000_1)
+    }
+
+    @Test(arguments: [
+        (1_795_701_662.0, "2026-11-26T14:01:02Z"), (1_795_701_662.25, "2026-11-26T14:01:02.250Z"),
+        (1_795_701_662.9996, "2026-11-26T14:01:03Z"), (-0.25, "1969-12-31T23:59:59.750Z"),
+        (1_795_701_662.1234, "2026-11-26T14:01:02.123Z"), (1_795_701_662.0004, "2026-11-26T14:01:02Z"),
+    ])
+    func `dates are written with their milliseconds, if they have any`(seconds: Double, text: String) throws {
+        let payload = try JSONPayload().encode(Sample(at: Date(timeIntervalSince1970: seconds)))
+        #expect(String(decoding: payload, as: UTF8.self) == #"{"at":"\#(text)"}"#)
+    }
+
     @Test func `a failure to read another format contains no jargon of Swift's decoders`() throws {
         let text = try text("21.5 degrees")
         #expect(text.hasPrefix("The payload (12 bytes) is not a valid Fleet: "))
