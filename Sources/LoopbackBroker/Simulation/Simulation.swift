@@ -197,9 +197,9 @@ public final class Simulation: Sendable {
         try await clock.sleep(until: start.advanced(by: options.duration + .seconds(10)))
     }
 
-    /// Writes a line into the steps that a failure prints.
+    /// Writes a line into the steps that a failure prints; the last hundred are there, whatever followed them.
     public func note(_ text: String) {
-        world.record(.note(text))
+        world.record(.testNote(text))
     }
 
     /// Throws unless a condition holds.

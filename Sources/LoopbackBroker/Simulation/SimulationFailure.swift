@@ -8,7 +8,8 @@ public struct SimulationFailure: Error, CustomStringConvertible {
     public let plan: SimulationPlan
     /// What the body threw.
     public let underlying: any Error
-    /// The last hundred steps, one line each.
+    /// The last hundred steps, one line each, and the last hundred of ``Simulation/note(_:)``. Heart-beats and pings in a
+    /// row are one step.
     public let steps: [String]
 
     /// One line that repeats the failure.

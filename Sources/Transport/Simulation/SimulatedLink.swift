@@ -226,7 +226,7 @@ final class SimulatedPipe: @unchecked Sendable {
             transitCount -= bytes.count
             guard !readerIsClosed else { continue }
             arrived += bytes
-            world.record(.arrived(link: link, isUp: isUp, count: bytes.count))
+            world.record(.arrived(link: link, isUp: isUp, bytes: bytes))
         }
         notifyBoth()
     }

@@ -5,16 +5,66 @@ package enum SimulatedStep: Sendable {
     /// Bytes were written on a connection.
     case wrote(link: Int, isUp: Bool, bytes: [UInt8])
     /// Bytes of a connection have arrived.
-    case arrived(link: Int, isUp: Bool, count: Int)
+    case arrived(link: Int, isUp: Bool, bytes: [UInt8])
     case note(String)
+    /// A line of the test itself.
+    case testNote(String)
+
+    /// Whether it is a heart-beat of STOMP, a ping of MQTT or the answer to one, which say that nothing else happens.
+    fileprivate var isBeat: Bool {
+        switch self {
+        case .wrote(_, _, let bytes), .arrived(_, _, let bytes):
+            // A ping may come in two pieces.
+            bytes == [0xC0, 0] || bytes == [0xD0, 0] || bytes == [0xC0] || bytes == [0xD0] || bytes == [0]
+                || bytes.allSatisfy { $0 == UInt8(ascii: "\n") }
+        case .note, .testNote: false
+        }
+    }
 }
 
-/// What happened in a simulation: a hash of everything, and the latest steps.
+/// What happened in a simulation: a hash of everything, the latest steps, and the latest notes of the test.
 struct SimulatedTrace: Sendable {
+    private struct Line: Sendable {
+        var number: Int
+        var time: Int64
+        var step: SimulatedStep
+        /// How many heart-beats and pings this line stands for.
+        var beats = 0
+    }
+
     private(set) var hash: UInt64 = 0xCBF2_9CE4_8422_2325
     private(set) var count = 0
-    private var latest: [(time: Int64, step: SimulatedStep)] = []
-    private static let kept = 100
+    private var latest = Ring()
+    private var notes = Ring()
+
+    /// The last hundred lines.
+    private struct Ring: Sendable {
+        private var lines: [Line] = []
+        private var next = 0
+        private static let kept = 100
+
+        mutating func add(_ line: Line) {
+            if lines.count < Self.kept { lines.append(line) } else { lines[next] = line }
+            next = (next + 1) % Self.kept
+        }
+
+        /// Adds a heart-beat or ping: those in a row are one line.
+        mutating func addBeat(_ line: Line) {
+            let last = next == 0 ? lines.count - 1 : next - 1
+            if last >= 0, lines[last].beats > 0 {
+                lines[last].beats += 1
+            } else {
+                var line = line
+                line.beats = 1
+                add(line)
+            }
+        }
+
+        /// Oldest first.
+        var ordered: ArraySlice<Line> {
+            lines.count < Self.kept ? lines[...] : lines[next...] + lines[..<next]
+        }
+    }
 
     mutating func mix(_ number: UInt64) {
         hash = (hash ^ number) &* 0x9E37_79B9_7F4A_7C15
@@ -31,20 +81,25 @@ struct SimulatedTrace: Sendable {
         case .wrote(let link, let isUp, let bytes):
             mix(UInt64(link) << 1 | (isUp ? 1 : 0))
             mix(bytes)
-        case .arrived(let link, let isUp, let count):
+        case .arrived(let link, let isUp, let bytes):
             mix(UInt64(link) << 1 | (isUp ? 1 : 0))
-            mix(UInt64(count))
-        case .note(let text): mix(text.utf8)
+            mix(UInt64(bytes.count))
+        case .note(let text), .testNote(let text): mix(text.utf8)
         }
-        if latest.count < Self.kept { latest.append((time, step)) } else { latest[count % Self.kept] = (time, step) }
+        let line = Line(number: count, time: time, step: step)
+        if step.isBeat { latest.addBeat(line) } else { latest.add(line) }
+        if case .testNote = step { notes.add(line) }
         count += 1
     }
 
-    /// The latest steps, one line each, oldest first.
+    /// The latest notes and steps, one line each, oldest first.
     var lines: [String] {
-        let start = latest.count < Self.kept ? 0 : count % Self.kept
-        return (latest[start...] + latest[..<start]).map { time, step in
-            "\(Self.seconds(time)) \(Self.text(of: step))"
+        let latest = latest.ordered
+        let older = notes.ordered.filter { $0.number < latest.first?.number ?? 0 }
+        return (older + latest).map { line in
+            let text =
+                line.beats > 1 ? "\(line.beats) heart-beats and pings, written or received" : Self.text(of: line.step)
+            return "\(Self.seconds(line.time)) \(text)"
         }
     }
 
@@ -55,9 +110,9 @@ struct SimulatedTrace: Sendable {
 
     private static func text(of step: SimulatedStep) -> String {
         switch step {
-        case .note(let text): return text
-        case .arrived(let link, let isUp, let count):
-            return "#\(link) \(isUp ? "server" : "client") received \(count) bytes"
+        case .note(let text), .testNote(let text): return text
+        case .arrived(let link, let isUp, let bytes):
+            return "#\(link) \(isUp ? "server" : "client") received \(bytes.count) bytes"
         case .wrote(let link, let isUp, let bytes):
             let shown = bytes.prefix(48).map { byte -> String in
                 switch byte {

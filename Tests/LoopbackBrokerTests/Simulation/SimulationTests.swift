@@ -176,6 +176,42 @@ import Transport
         Issue.record("No plan of a hundred contains what fails.")
     }
 
+    @Test func `Quiet hours do not push what happened before out of the steps of a failure`() async throws {
+        let failure = try await Self.failure { world in
+            let broker = try await world.startBroker()
+            let mqtt = try MQTTClient(broker.mqttURL, clock: world.clock)
+            let stomp = try STOMPClient(broker.stompURL, clock: world.clock)
+            try await mqtt.connect()
+            try await stomp.connect()
+            world.note("the order is sent")
+            try await stomp.sendAndConfirm("order", to: "/queue/orders")
+            try await world.clock.sleep(for: .seconds(3_600))
+            world.note("nobody has read it")
+            await mqtt.disconnect()
+            await stomp.disconnect()
+            try world.require(false, "It must be read.")
+        }
+        #expect(failure.steps.count <= 100)
+        #expect(failure.steps.contains { $0.hasSuffix("the order is sent") })
+        #expect(failure.steps.contains { $0.contains("SEND") })
+        #expect(failure.steps.contains { $0.contains("heart-beats and pings") })
+        #expect(failure.steps.contains { $0.hasSuffix("nobody has read it") })
+    }
+
+    @Test func `Notes stay in the steps of a failure, however much follows`() async throws {
+        let failure = try await Self.failure { world in
+            let broker = try await world.startBroker()
+            let client = try STOMPClient(broker.stompURL, clock: world.clock)
+            try await client.connect()
+            world.note("it begins")
+            for number in 0..<300 { try await client.sendAndConfirm("\(number)", to: "/queue/orders") }
+            await client.disconnect()
+            try world.require(false, "It must not end.")
+        }
+        #expect(failure.steps.contains { $0.hasSuffix("it begins") })
+        #expect(failure.steps.count <= 200)
+    }
+
     @Test func `Leaving an entry out changes no other`() {
         let whole = SimulationPlan(seed: 3, options: MQTTPromises.options, leavingOut: [])
         let rest = SimulationPlan(seed: 3, options: MQTTPromises.options, leavingOut: [0, 2])
