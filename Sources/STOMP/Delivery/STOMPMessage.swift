@@ -58,6 +58,10 @@ public struct STOMPMessage: ReplyMessage {
     /// How many messages were dropped just before this one because its receiver was slow.
     @inlinable public var droppedBefore: Int { index == 0 ? batch.gap : 0 }
 
+    /// Whether the broker has delivered the message before, as the header `redelivered:true` of ActiveMQ, Artemis, RabbitMQ and
+    /// the loopback broker tells. A hint: the first delivery may have ended before anybody worked on the message.
+    public var isRedelivered: Bool { header("redelivered")?.utf8.elementsEqual("true".utf8) ?? false }
+
     /// Whether the connection that brought the message has ended. Unless it was answered before, the broker delivers it again: skip it
     /// instead of working on it in vain. False for messages of an `auto` subscription, which are not delivered again.
     ///

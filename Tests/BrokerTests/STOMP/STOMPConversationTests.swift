@@ -58,7 +58,7 @@ struct STOMPConversationTests {
         try await iterator.next()?.reject()
         let again = try #require(try await iterator.next())
         #expect(again.text == "no")
-        #expect(again.header("redelivered") == "true")
+        #expect(again.isRedelivered)
         try again.reject(requeue: false)
         try await client.send("yes", to: "/queue/talk-nack")
         let next = try #require(try await iterator.next())

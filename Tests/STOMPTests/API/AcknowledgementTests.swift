@@ -34,7 +34,7 @@ import Testing
             try await iterator.next()?.reject(requeue: true)
             let again = try #require(try await iterator.next())
             #expect(again.text == "x")
-            #expect(again.header("redelivered") == "true")
+            #expect(again.isRedelivered)
             try again.reject(requeue: false)
             try await client.sendAndConfirm("y", to: "/queue/q")
             #expect(try await iterator.next()?.text == "y")
@@ -86,7 +86,7 @@ import Testing
             await broker.dropAllConnections()
             let again = try #require(try await iterator.next())
             #expect(again.text == "x")
-            #expect(again.header("redelivered") == "true")
+            #expect(again.isRedelivered)
             #expect(old.isStale && !again.isStale && !unanswerable.isStale)
             await expectError(.stale) { try old.acknowledge() }
             await expectError(.stale) { try old.reject() }
