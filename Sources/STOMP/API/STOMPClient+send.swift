@@ -73,10 +73,14 @@ extension STOMPClient {
     ) async throws(STOMPError) {
         try await throughHook(message) { (message) async throws(STOMPError) in
             let headers = try message.options.allHeaders(expiringRelatively: core.expiresRelatively)
-            try await sender.sendConfirmed(
-                STOMPReadySend(
-                    body: message.body, destination: message.destination, headers: headers,
-                    omitsContentLength: message.options.omitsContentLength, transaction: transaction?.transaction))
+            do throws(STOMPError) {
+                try await sender.sendConfirmed(
+                    STOMPReadySend(
+                        body: message.body, destination: message.destination, headers: headers,
+                        omitsContentLength: message.options.omitsContentLength, transaction: transaction?.transaction))
+            } catch {
+                throw error.naming("SEND to '\(message.destination)'")
+            }
         }
     }
 

@@ -115,15 +115,25 @@ extension STOMPError {
             code, Self.withoutFullStop(message) + "." + hint, serverError: serverError, underlying: underlying)
     }
 
+    private static func refusal(of frame: String, _ error: STOMPServerError?) -> String {
+        let reason = error.map { withoutFullStop($0.description) } ?? "no reason given"
+        return
+            "The server refused \(frame): \(reason). Check the frame, the server's limits and what this user may do before it is sent again."
+    }
+
+    /// The same error with the name of the frame, if the server has refused it.
+    func naming(_ frame: String) -> STOMPError {
+        guard code == .refused, let serverError else { return self }
+        let isNamed = serverError.receiptID != nil
+        return saying(Self.refusal(of: isNamed ? frame : "a frame, probably \(frame)", serverError))
+    }
+
     /// The end of a wait for a receipt, other than the receipt itself.
     init(_ outcome: STOMPReceiptCompletion.Outcome, _ error: STOMPServerError?) {
         let advice = "Whether it was processed is unknown: send it again if processing it twice does no harm."
         switch outcome {
         case .refused, .presumablyRefused:
-            let reason = error.map { Self.withoutFullStop($0.description) } ?? "no reason given"
-            self.init(
-                .refused, "The server refused the frame: \(reason). Correct the frame and send it again.",
-                serverError: error)
+            self.init(.refused, Self.refusal(of: "the frame", error), serverError: error)
         case .sessionEnded:
             self.init(
                 .connectionLost,

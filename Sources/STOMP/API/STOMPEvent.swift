@@ -57,8 +57,10 @@ extension STOMPEvent: CustomStringConvertible {
     /// The case and its values.
     public var description: String {
         switch self {
+        case .connected(let connected):
+            "connected(STOMP \(connected.version), server: \(OneLine.text(connected.server ?? "unnamed")), heartBeat: \(connected.heartBeat))"
         case .heartBeatSent: "heartBeatSent"
-        case .stateChanged, .connecting, .moving, .attemptFailed, .connected, .errorReceived, .connectionLost,
+        case .stateChanged, .connecting, .moving, .attemptFailed, .errorReceived, .connectionLost,
             .unsentMessagesDiscarded, .credentialsRequested, .subscribed, .unsubscribed,
             .messagesLeftUnanswered, .resubscribed, .subscriptionLost, .acknowledgementTimedOut, .unknownFrameReceived,
             .unmatchedMessages, .executorHeld:

@@ -115,9 +115,10 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
                     "The client left its server for another one before the answer came. Try again when it is connected."
                 )
                 : reason)
+        let isLost = supervisor.isConnected
         supervisor.ended(reason, at: loop.now)
         // After the state has changed.
-        if reason.code != .disconnected { news.tell(.connectionLost(reason)) }
+        if isLost { news.tell(.connectionLost(reason)) }
     }
 
     /// The session is over, and its stream is still open: nothing can be sent any more.
@@ -144,7 +145,11 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
         case .acknowledgementTimedOut(let receiptID, let silence):
             news.tell(.acknowledgementTimedOut(receiptID: receiptID, after: .nanoseconds(silence)))
         case .connectionFailed(let failure):
-            closeReason = STOMPError(failure)
+            let reason = STOMPError(failure)
+            closeReason = reason
+            if let token = failure.subscription {
+                subscriptions.messageRefused(token, wasStable: supervisor.isStable(at: loop.now), reason)
+            }
             if failure.reason == .connectTimeout, opener.wasHurried {
                 closeReason = STOMPError(
                     .timedOut, "The server did not answer CONNECT " + StreamOpener.hurry, underlying: failure)

@@ -26,6 +26,8 @@ final class STOMPRoute: DeliveryRoute, @unchecked Sendable {
     var wasGranted = false
     /// ERROR frames in a row that named no receipt: the first may refer to another frame.
     var presumedRefusals = 0
+    /// Connections in a row that one of its messages has ended, because it is beyond the limits.
+    var endedConnections = 0
     /// Whether a subscription that ended is over at the broker too: one that is durable is over once UNSUBSCRIBE was sent.
     var endedAtBroker: Bool
 

@@ -133,7 +133,7 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
                 fail(route, error)
                 // The broker may have subscribed it nevertheless.
                 unsubscribeWithoutWaiting(route)
-            default: fail(route, error)
+            default: fail(route, error.naming("SUBSCRIBE to '\(route.destination)'"))
             }
         }
     }
@@ -149,6 +149,19 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
                 ? .resubscribed(destination: route.destination) : .subscribed(destination: route.destination))
         route.wasGranted = true
         route.receivers.replies?.subscribedAgain()
+    }
+
+    /// A message of a subscription is beyond the client's limits and has ended the connection. The broker delivers it again
+    /// on the next one, so that the third time in a row ends the subscription: otherwise nothing else would arrive.
+    ///
+    /// - Parameter wasStable: whether the connection had lasted, so that an earlier end has nothing to do with this one.
+    func messageRefused(_ token: UInt64, wasStable: Bool, _ error: STOMPError) {
+        guard let route = routes[token] else { return }
+        route.endedConnections = wasStable ? 1 : route.endedConnections + 1
+        guard route.endedConnections >= 3 else { return }
+        fail(route, error)
+        // The broker has not been asked to end a durable one.
+        route.endedAtBroker = route.options.durableName == nil
     }
 
     /// A destination cannot be subscribed: fails the waiting caller, or ends the subscription.

@@ -209,7 +209,7 @@ extension FrameScanner {
         guard length <= limits.maximumBodyBytes else {
             throw STOMPProtocolError(
                 .limitExceeded,
-                "The body has \(length) bytes; the limit is \(limits.maximumBodyBytes). Raise maximumBodyBytes to accept it."
+                "The other end sent a body of \(length) bytes; the limit here is \(limits.maximumBodyBytes)."
             )
         }
         guard length == 0 || command.mayHaveBody else { throw .body(of: name(in: bytes, base)) }

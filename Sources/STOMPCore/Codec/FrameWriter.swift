@@ -280,6 +280,6 @@ extension FrameWriter {
                 count = problem == nil ? writer.count : 0
             }
         }
-        if let problem { throw STOMPUsageError(problem, escaping) }
+        if let problem { throw STOMPUsageError(problem, escaping, in: headers) }
     }
 }

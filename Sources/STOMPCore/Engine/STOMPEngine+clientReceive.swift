@@ -84,7 +84,7 @@ extension STOMPEngine {
     }
 
     /// A server may write an id in another form than ours: a colon unescaped, or blanks around it in 1.0.
-    private mutating func reescapedIndex(_ bytes: RawSpan, _ start: Int, _ end: Int) -> Int? {
+    mutating func reescapedIndex(_ bytes: RawSpan, _ start: Int, _ end: Int) -> Int? {
         guard scanner.hasEscapes || version == .v10 || bytes.firstOffset(of: 0x3A, from: start, to: end) != nil
         else { return nil }
         let id = STOMPHeaderReader(version: version).string(in: bytes, start..<end)

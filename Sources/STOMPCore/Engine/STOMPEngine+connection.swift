@@ -74,7 +74,7 @@ extension STOMPEngine {
         if isLate { return failForReceipts(owed, into: &effects) }
         if now >= timing.readDeadline {
             let message =
-                "Nothing arrived from the other end for twice the agreed heart-beat of \(heartBeat.incoming) ms. The connection counts as lost: connect again."
+                "Nothing arrived from the other end for two and a half times the agreed heart-beat of \(heartBeat.incoming) ms. Check the network and the other end; a longer heart-beat allows longer silence."
             return fail(STOMPConnectionFailure(.heartBeatLost, message), waits: .connectionLost, into: &effects)
         }
         if now >= timing.writeDeadline {
@@ -99,11 +99,11 @@ extension STOMPEngine {
         case .closed, .connected, .closing: break
         case .connecting, .deciding:
             let awaited = role == .client ? "CONNECTED" : "CONNECT"
-            let seconds = configuration.connectTimeout / 1_000_000_000
+            let time = Duration.nanoseconds(configuration.connectTimeout)
             fail(
                 STOMPConnectionFailure(
                     .connectTimeout,
-                    "\(awaited) did not arrive within \(seconds) s. Check that a STOMP server is at this address and port."
+                    "\(awaited) did not arrive within \(time). Check that a STOMP server is at this address and port."
                 ),
                 waits: .connectionLost, into: &effects)
         case .leaving:
@@ -144,7 +144,7 @@ extension STOMPEngine {
         }
         return STOMPConnectionFailure(
             .closedBeforeConnected,
-            "The server closed the connection before CONNECTED, without saying why.\(configuration.connect.backslashHint)"
+            "The server closed the connection before CONNECTED, without saying why. Check that it speaks STOMP at this port.\(configuration.connect.backslashHint)"
         )
     }
 

@@ -89,10 +89,29 @@ extension STOMPEngine {
             }
             writeError(violation.message, receiptID: receipt)
         }
-        fail(
-            STOMPConnectionFailure(
-                violation.code == .versionMismatch ? .versionMismatch : .violation(violation.code), violation.message),
-            waits: .sessionEnded, into: &effects)
+        var failure = STOMPConnectionFailure(
+            violation.code == .versionMismatch ? .versionMismatch : .violation(violation.code), violation.message)
+        if role == .client, violation.code == .limitExceeded { explainLimit(in: &failure, bytes, base) }
+        fail(failure, waits: .sessionEnded, into: &effects)
+    }
+
+    /// The broker delivers a message that is beyond the limits again and again: names it, and its subscription.
+    private mutating func explainLimit(in failure: inout STOMPConnectionFailure, _ bytes: RawSpan, _ base: Int) {
+        func text(_ slot: FrameScanner.Slot) -> String? {
+            guard slot.isSet else { return nil }
+            let range = base + Int(slot.start)..<base + Int(slot.end)
+            return OneLine.text(STOMPHeaderReader(version: version).string(in: bytes, range))
+        }
+        if scanner.command == .message, let destination = text(scanner.destination) {
+            let id = text(scanner.messageID).map { " '\($0)'" } ?? ""
+            failure.message += " It is the message\(id) from '\(destination)'."
+            if scanner.subscription.isSet {
+                let (start, end) = (base + Int(scanner.subscription.start), base + Int(scanner.subscription.end))
+                let index = subscriptions.index(of: bytes, start, end) ?? reescapedIndex(bytes, start, end)
+                failure.subscription = index.map { subscriptions.entries[$0].token }
+            }
+        }
+        failure.message += " Raise the limits of this client to accept it, or let smaller messages be sent."
     }
 
 }

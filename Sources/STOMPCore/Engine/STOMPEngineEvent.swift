@@ -88,6 +88,8 @@ public struct STOMPConnectionFailure: Error, Sendable, Hashable, CustomStringCon
     public var message: String
     /// The ERROR frame, where there was one.
     public var error: STOMPServerError?
+    /// The token of the subscription whose message is beyond the limits, where that is the reason.
+    package var subscription: UInt64?
 
     public init(_ reason: Reason, _ message: String, error: STOMPServerError? = nil) {
         self.reason = reason

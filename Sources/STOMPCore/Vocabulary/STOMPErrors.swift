@@ -1,3 +1,5 @@
+public import Wire
+
 // Exported, so that the members of these errors can be used wherever this module is imported.
 @_exported public import struct Wire.CodedError
 
@@ -41,7 +43,7 @@ extension STOMPProtocolError {
 
     static func limit(_ what: String, _ most: Int, _ unit: String) -> STOMPProtocolError {
         STOMPProtocolError(
-            .limitExceeded, "The other end sent \(what) of more than \(most) \(unit). Raise STOMPLimits to accept it.")
+            .limitExceeded, "The other end sent \(what) of more than \(most) \(unit), which is the limit here.")
     }
 
     static func body(of name: String) -> STOMPProtocolError {
@@ -123,7 +125,18 @@ extension STOMPUsageError.Code {
 }
 
 extension STOMPUsageError {
-    init(_ problem: FrameWriter.Problem, _ escaping: STOMPEscaping) {
+    /// - Parameter headers: those of the frame besides the ones that the engine writes.
+    init(_ problem: FrameWriter.Problem, _ escaping: STOMPEscaping, in headers: STOMPHeaders) {
+        let culprit = headers.first { field in
+            switch problem {
+            case .lineFeed:
+                field.name.utf8.contains(UInt8(ascii: "\n")) || field.value.utf8.contains(UInt8(ascii: "\n"))
+            case .endsWithReturn: field.value.utf8.last == UInt8(ascii: "\r")
+            case .colonInName: field.name.utf8.contains(UInt8(ascii: ":"))
+            case .emptyName: false
+            }
+        }
+        let header = culprit.map { "The header '\(OneLine.text($0.name))'" } ?? "A header"
         let place =
             switch escaping {
             case .none: "CONNECT and STOMP 1.0 escape nothing"
@@ -132,9 +145,9 @@ extension STOMPUsageError {
             }
         let text =
             switch problem {
-            case .lineFeed: "A header holds a line feed"
-            case .endsWithReturn: "A header value ends with a carriage return"
-            case .colonInName: "A header name holds a colon"
+            case .lineFeed: "\(header) holds a line feed"
+            case .endsWithReturn: "\(header) ends with a carriage return"
+            case .colonInName: "\(header) has a colon in its name"
             case .emptyName: "A header has an empty name"
             }
         self.init(.unencodableHeader, "\(text), and \(place). Change the header or put the text into the body.")

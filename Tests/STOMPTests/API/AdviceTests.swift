@@ -1,4 +1,5 @@
 import Foundation
+import LoopbackBroker
 import STOMPCore
 import TestSupport
 import Testing
@@ -36,6 +37,46 @@ import Testing
             break
         }
         await client.disconnect()
+    }
+
+    @Test func `an attempt that did not connect has lost no connection`() async throws {
+        let server = FakeServer()
+        let client = server.client { $0.connectTimeout = .milliseconds(200) }
+        var events = client.events.makeAsyncIterator()
+        await client.start()
+        // It never answers the first attempt, and ends the second.
+        let first = try await server.connection(0)
+        try await server.connection(1).close()
+        try await server.accept(2)
+        var failures = 0
+        while let event = await events.next() {
+            if case .connectionLost(let error) = event { Issue.record(error) }
+            if case .attemptFailed = event { failures += 1 }
+            if case .connected = event { break }
+        }
+        #expect(failures == 2)
+        await client.disconnect()
+        first.close()
+    }
+
+    @Test func `a message over the limits ends its subscription instead of each connection`() async throws {
+        var options = LoopbackBrokerOptions()
+        options.refusedMessages = .discard
+        try await withBroker(options) { broker in
+            let sender = try await broker.connected()
+            let client = try await broker.connected { $0.limits.maximumBodyBytes = 1_000 }
+            let others = try await client.subscribe(to: "/queue/small")
+            let messages = try await client.subscribe(to: "/queue/large", acknowledgement: .clientIndividual)
+            try await sender.sendAndConfirm([UInt8](repeating: 7, count: 2_000), to: "/queue/large")
+            await expectError(.protocolError, containing: "/queue/large") {
+                for try await _ in messages {}
+            }
+            #expect(client.counters.connections <= 4)
+            try await sender.sendAndConfirm("x", to: "/queue/small")
+            #expect(try await others.texts(1) == ["x"])
+            await client.disconnect()
+            await sender.disconnect()
+        }
     }
 
     /// The last is what coilmq sends.
@@ -85,7 +126,23 @@ import Testing
         #expect(STOMPServerError(STOMPFrame(.error)).description == "no reason given")
         let refused = STOMPError(.refused, STOMPServerError(STOMPFrame(.error)))
         #expect(
-            refused.message == "The server refused the frame: no reason given. Correct the frame and send it again.")
+            refused.message
+                == "The server refused the frame: no reason given. Check the frame, the server's limits and what this user may do before it is sent again."
+        )
+        // ERROR may name no receipt.
+        #expect(
+            refused.naming("SEND to '/queue/a'").message.contains("a frame, probably SEND to '/queue/a': no reason"))
+    }
+
+    @Test func `a header that cannot be written is named`() {
+        let rows: [(STOMPHeaders, String)] = [(["a": "b", "note": "x\ny"], "'note'"), (["a:b": "c"], "'a:b'")]
+        for (headers, name) in rows {
+            var options = STOMPConnectOptions()
+            options.headers = headers
+            let configuration = STOMPEngineConfiguration(connect: options)
+            let error = #expect(throws: STOMPUsageError.self) { try configuration.checkConnect() }
+            #expect(error?.message.contains(name) == true, "\(String(describing: error))")
+        }
     }
 
     @Test func `the description of a heart-beat is its name`() {
