@@ -147,10 +147,8 @@ extension MQTTClient {
         guard !filters.isEmpty else {
             throw .invalidRequest("A request needs at least one topic filter [MQTT-3.8.3-2]. Pass one.")
         }
-        for filter in filters where !MQTTTopicFilter.isValid(filter) {
-            throw .invalidRequest(
-                "'\(filter)' is not a topic filter. Use '+' alone in its level, '#' alone in the last one, and 1 to 65,535 bytes."
-            )
+        for filter in filters {
+            if let flaw = MQTTTopicFilter.flaw(in: filter) { throw .invalidRequest(flaw) }
         }
     }
 

@@ -89,6 +89,8 @@ extension MQTTError {
                 )
             case .qosNotSupported: (.refused, "Lower the QoS of the will to the server's Maximum QoS.")
             case .retainNotSupported: (.refused, "The server retains no messages: let the will not be retained.")
+            case .serverUnavailable, .serverBusy, .quotaExceeded, .connectionRateExceeded, .serverShuttingDown:
+                (.refused, "It may accept a later attempt. See the server's log if it stays so.")
             default: (.refused, "Check the client's configuration against the server's.")
             }
         self.init(
@@ -148,7 +150,13 @@ extension MQTTError {
     init(_ refusal: MQTTRefusal) {
         let (what, qos, advice): (String, QoS?, String) =
             switch refusal.request {
-            case .message(let topic, let qos): ("the message to '\(topic)'", qos, "Check what this user may publish.")
+            case .message(let topic, let qos):
+                (
+                    "the message to '\(topic)'", qos,
+                    qos == .exactlyOnce
+                        ? "Check what this user may publish, or try a lower QoS, since some servers do not accept QoS 2."
+                        : "Check what this user may publish."
+                )
             case .subscription(let filters):
                 (
                     "SUBSCRIBE for '\(filters.joined(separator: "', '"))'", nil,

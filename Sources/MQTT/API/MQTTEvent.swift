@@ -95,12 +95,15 @@ extension MQTTEvent: CustomStringConvertible {
     /// The case and its values.
     public var description: String {
         switch self {
+        case .connected(let info):
+            "connected(MQTT \(info.version), clientID: \(OneLine.text(info.clientID)), sessionPresent: \(info.sessionPresent), "
+                + "keepAlive: \(info.keepAlive) s, sessionExpiry: \(info.sessionExpiry) s)"
         case .exactlyOnceUnavailable: "exactlyOnceUnavailable"
         case .pingSent: "pingSent"
         case .reauthenticated: "reauthenticated"
         case .disconnectedByServer(let reason, let properties):
             "disconnectedByServer(\(properties.text(afterDisconnect: reason)))"
-        case .stateChanged, .connecting, .moving, .attemptFailed, .connected, .sessionLost, .credentialsRequested,
+        case .stateChanged, .connecting, .moving, .attemptFailed, .sessionLost, .credentialsRequested,
             .connectionLost, .subscribed, .unsubscribed, .resubscribed, .subscriptionLost, .invalidMessageDropped,
             .acknowledgementTimedOut, .receiveMaximumExceeded, .receiveMaximumReached, .pingAnswered, .redirected,
             .versionChanged, .undelivered, .unsentMessagesDiscarded, .messagesUnclaimed, .unmatchedMessageDropped,

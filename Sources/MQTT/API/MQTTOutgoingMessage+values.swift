@@ -30,10 +30,11 @@ extension MQTTOutgoingMessage {
     ///   - value: the value in the payload.
     ///   - topic: a topic without wildcards; see ``MQTTTopic/at(_:)``.
     ///   - properties: with 5.0 the content type is the topic's unless it is set here.
-    /// - Throws: ``MQTTError/Code/invalidRequest`` if the value cannot be encoded.
+    /// - Throws: ``MQTTError/Code/invalidRequest`` if the value cannot be encoded, or if the topic has wildcards.
     public init<Value>(_ value: Value, to topic: MQTTTopic<Value>, properties: MQTTProperties = []) throws(MQTTError) {
-        let payload = try topic.format.payload(of: value, for: topic.name, throwing: MQTTError.self)
-        self.init(payload, to: topic.name, qos: topic.qos, retain: topic.retain, properties: properties)
+        let name = try topic.nameWithoutWildcards()
+        let payload = try topic.format.payload(of: value, for: name, throwing: MQTTError.self)
+        self.init(payload, to: name, qos: topic.qos, retain: topic.retain, properties: properties)
         declare(topic.contentType, isText: topic.format.isText)
     }
 

@@ -76,6 +76,17 @@ public struct MQTTTopic<Value: Sendable>: Sendable {
         return MQTTTopic(levels.joined(separator: "/"), format, qos, retain)
     }
 
+    /// The name, for a message.
+    ///
+    /// - Throws: ``MQTTError/Code/invalidRequest`` if it has wildcards.
+    func nameWithoutWildcards() throws(MQTTError) -> String {
+        let name = name
+        guard name.utf8.contains(where: { $0 == UInt8(ascii: "+") || $0 == UInt8(ascii: "#") }) else { return name }
+        throw .invalidRequest(
+            "'\(filter)' has wildcards, which a message cannot be published to. Replace them with at(_:), one level for each."
+        )
+    }
+
     private func mismatch(_ captures: [String]) -> MQTTError {
         let count = name.utf8.count { $0 == UInt8(ascii: "+") || $0 == UInt8(ascii: "#") }
         return .invalidRequest(

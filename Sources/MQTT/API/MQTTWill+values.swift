@@ -30,14 +30,15 @@ extension MQTTWill {
     ///
     /// - Parameters:
     ///   - value: what the server publishes.
-    ///   - topic: a topic without wildcards.
+    ///   - topic: a topic without wildcards; see ``MQTTTopic/at(_:)``.
     ///   - delay: how long the server waits for the client to come back before it publishes the will; 5.0 only.
-    /// - Throws: ``MQTTError/Code/invalidRequest`` if the value cannot be encoded.
+    /// - Throws: ``MQTTError/Code/invalidRequest`` if the value cannot be encoded, or if the topic has wildcards.
     public init<Value>(_ value: Value, to topic: MQTTTopic<Value>, delay: Duration? = nil) throws(MQTTError) {
-        let payload = try topic.format.payload(of: value, for: topic.name, throwing: MQTTError.self)
+        let name = try topic.nameWithoutWildcards()
+        let payload = try topic.format.payload(of: value, for: name, throwing: MQTTError.self)
         let properties: MQTTProperties = topic.contentType.map { [.contentType($0)] } ?? []
         self.init(
-            payload, to: topic.name, qos: topic.qos, retain: topic.retain, delay: delay,
+            payload, to: name, qos: topic.qos, retain: topic.retain, delay: delay,
             properties: properties)
     }
 }

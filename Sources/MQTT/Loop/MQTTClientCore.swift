@@ -132,7 +132,7 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
 
     func connectionClosed(_ error: TransportError?) {
         let isLost = supervisor.isConnected
-        let hint = negotiation.isAccepted ? "" : negotiation.hintAtVersion + opener.hintAtTLS
+        let hint = negotiation.isAccepted ? "" : opener.hintAtTLS + negotiation.hintAtVersion
         let reason = closeReason?.value ?? MQTTError(lost: error, hint: hint)
         closeReason = nil
         let isRepeated = link.perform { $0.engine.endsWithoutAnswer } > 1

@@ -95,7 +95,7 @@ struct PacketBody {
     }
 
     mutating func append(filter: String) throws(MQTTEncodingError) {
-        guard MQTTTopicFilter.isValid(filter, version: version) else { throw .topicFilter(filter) }
+        if let flaw = MQTTTopicFilter.flaw(in: filter, version: version) { throw .init(.invalidTopicFilter, flaw) }
         try append(filter, "the topic filter")
     }
 

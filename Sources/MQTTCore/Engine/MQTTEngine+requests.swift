@@ -56,12 +56,7 @@ extension MQTTEngine {
     }
 
     private func check(_ filter: String) throws(MQTTUsageError) {
-        guard MQTTTopicFilter.isValid(filter) else {
-            throw MQTTUsageError(
-                .invalidFilter,
-                "\"\(filter)\" is not a topic filter. Use '#' alone at the end, '+' alone in its level, and "
-                    + "1 to 65,535 bytes without U+0000.")
-        }
+        if let flaw = MQTTTopicFilter.flaw(in: filter) { throw MQTTUsageError(.invalidFilter, flaw) }
     }
 
     private func check(_ subscription: MQTTSubscriptionRequest) throws(MQTTUsageError) {

@@ -20,6 +20,18 @@ public enum MQTTTopicFilter {
         }
     }
 
+    /// The rule that a string breaks as a topic filter, for people; nil if it is one.
+    package static func flaw(in filter: String, version: MQTTVersion = .v5_0) -> String? {
+        filter.withUTF8Span { bytes in
+            do throws(MQTTProtocolError) {
+                try validate(bytes, version: version)
+                return nil
+            } catch {
+                return "'\(OneLine.text(filter, limit: 100))' is not a topic filter. \(error.message)"
+            }
+        }
+    }
+
     static func validate(_ bytes: RawSpan, _ range: Range<Int>, version: MQTTVersion) throws(MQTTProtocolError) {
         let scan = TextScan.scan(bytes, range)
         if scan.contains(.illFormed) { throw .malformed("The topic filter is not well-formed UTF-8.", "MQTT-1.5.4-1") }

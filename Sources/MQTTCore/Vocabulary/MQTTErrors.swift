@@ -1,3 +1,5 @@
+import Wire
+
 // Exported, so that the members of these errors can be used wherever this module is imported.
 @_exported public import struct Wire.CodedError
 
@@ -46,15 +48,7 @@ extension MQTTEncodingError {
     static func topicName(_ topic: String) -> MQTTEncodingError {
         .init(
             .invalidTopicName,
-            "\"\(topic.firstScalars(100))\" is not a topic name. Use 1 to 65,535 bytes without +, # and U+0000.")
-    }
-
-    @inline(never)
-    static func topicFilter(_ filter: String) -> MQTTEncodingError {
-        .init(
-            .invalidTopicFilter,
-            "\"\(filter.firstScalars(100))\" is not a topic filter. Use 1 to 65,535 bytes without U+0000, + alone in its level, "
-                + "# alone in the last, and $share/name/filter with a name and a filter.")
+            "'\(OneLine.text(topic, limit: 100))' is not a topic name. Use 1 to 65,535 bytes without +, # and U+0000.")
     }
 
     @inline(never)

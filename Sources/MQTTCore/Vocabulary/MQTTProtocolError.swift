@@ -23,7 +23,8 @@ public struct MQTTProtocolError: Error, Sendable, Hashable {
         "It answers in TLS. Use a URL with TLS (mqtts://, wss://), or the port without.", "MQTT-3.2.0-1")
 
     static func answersInText(_ line: String) -> MQTTProtocolError {
-        malformed("It answers with the text \"\(line)\", which is another protocol's.", "MQTT-3.2.0-1")
+        let other = line == "ERROR" || line == "CONNECTED" ? "STOMP's" : "another protocol's"
+        return malformed("It answers with the text \"\(line)\", which is \(other).", "MQTT-3.2.0-1")
     }
 
     static func protocolError(_ message: String, _ clause: String) -> MQTTProtocolError {

@@ -85,7 +85,8 @@ public struct BrokerURL: Sendable, Hashable {
     private init(_ text: String, plain: Scheme) throws(TransportError) {
         let bytes = Array(text.utf8)
         guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")) else {
-            throw Self.bad(text, "it has no scheme; write for example \(plain.rawValue)://\(text)")
+            throw Self.bad(
+                text, "it has no scheme; write for example \(plain.rawValue)://\(text.isEmpty ? "localhost" : text)")
         }
         var name = URLAuthority.string(bytes[..<colon]).lowercased()
         if name == "http" { name = "ws" }
@@ -173,7 +174,7 @@ public struct BrokerURL: Sendable, Hashable {
     }
 
     private static func bad(_ text: String, _ reason: String) -> TransportError {
-        TransportError(.badURL, "'\(masked(text))' is not a broker's URL: \(reason)")
+        TransportError(.badURL, OneLine.escaped("'\(masked(text))' is not a broker's URL: \(reason)"))
     }
 
     /// The URL with its user info and the values of its query hidden, for messages to people.

@@ -46,6 +46,9 @@ struct URLAuthority {
             }
         }
         guard let host = Self.decoded(name), !host.isEmpty else { throw Flaw(reason: "it names no host") }
+        guard host.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else {
+            throw Flaw(reason: "its host '\(host)' contains a blank or a control character")
+        }
         self.host = host
         guard let number, !number.isEmpty else {
             port = nil

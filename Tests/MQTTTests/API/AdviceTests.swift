@@ -1,10 +1,11 @@
 import Foundation
-import MQTTCore
+import Synchronization
 import TestSupport
 import Testing
 import Transport
 
 @testable import MQTT
+@testable import MQTTCore
 
 /// What errors advise is what helps.
 @Suite("Client: advice in errors", .turns)
@@ -189,6 +190,74 @@ struct AdviceTests {
         #expect(refused?.code == .badURL)
         #expect(refused?.message.contains(proposal) == true)
         #expect(refused?.message.contains("secret") == false)
+    }
+
+    @Test(arguments: ["mqtt://local host", "mqtt://local\nhost:1883", "mqtt://a/b@c d", "mqtt://a%20b", "mqtt://"])
+    func `a host that no name can be is a mistake in the URL`(url: String) async throws {
+        let client = MQTTClient(url)
+        let refused = await error { () throws(MQTTError) in try await client.connect() }
+        #expect(refused?.code == .badURL, "\(String(describing: refused))")
+        #expect(refused?.message.contains("start()") == false)
+        #expect(refused?.message.contains("\n") == false)
+    }
+
+    @Test func `an empty URL is answered with a whole one`() async throws {
+        let client = MQTTClient("")
+        let refused = await error { () throws(MQTTError) in try await client.connect() }
+        #expect(refused?.message.contains("mqtt://localhost") == true)
+    }
+
+    @Test func `an attempt that did not connect has lost no connection`() async throws {
+        let attempts = Mutex(0)
+        let server = ScriptedServer { step in
+            guard case .connectReceived = step.event else { return }
+            let attempt = attempts.withLock { number in
+                number += 1
+                return number
+            }
+            // It refuses the first attempt, and ends the second.
+            if attempt == 1 { return step.refuse(.serverUnavailable) }
+            if attempt == 2 { return step.perform { $0.wantsClose = true } }
+            step.accept()
+        }
+        let client = server.client { $0.version = .v3_1_1 }
+        var events = client.events.makeAsyncIterator()
+        await client.start()
+        var failures = 0
+        while let event = await events.next() {
+            if case .connectionLost(let error) = event { Issue.record(error) }
+            if case .attemptFailed = event { failures += 1 }
+            if case .connected = event { break }
+        }
+        #expect(failures == 2)
+        await client.disconnect()
+    }
+
+    @Test(arguments: [MQTTReasonCode.serverUnavailable, .serverBusy, .connectionRateExceeded, .quotaExceeded])
+    func `a server that is away for a time does not blame the configuration`(reason: MQTTReasonCode) {
+        let message = MQTTError(connack: reason, properties: []).message
+        #expect(!message.contains("configuration"))
+        #expect(message.contains("later"))
+    }
+
+    @Test func `a message to a topic with places to fill is told how to fill them`() async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected()
+        let topic = MQTTTopic<String>.text("rooms/+/lamp")
+        let error = await error { () throws(MQTTError) in try await client.publish("on", to: topic) }
+        #expect(error?.code == .invalidRequest)
+        #expect(error?.message.contains("at(") == true)
+        #expect(throws: MQTTError.self) { try MQTTWill("off", to: topic) }
+        await client.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `a refused message of QoS 2 gets the advice to try a lower one`() {
+        func message(_ qos: QoS) -> String {
+            MQTTError(MQTTRefusal(.message(topic: "a", qos), disconnect: nil, isSilence: false)).message
+        }
+        #expect(message(.exactlyOnce).contains("lower QoS"))
+        #expect(!message(.atLeastOnce).contains("lower QoS"))
     }
 
     @Test func `any sequence of bytes is published`() async throws {

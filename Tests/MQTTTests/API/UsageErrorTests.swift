@@ -13,18 +13,28 @@ struct UsageErrorTests {
         let error = await error { () throws(MQTTError) in try await client.publish("x", to: topic, qos: qos) }
         #expect(error?.code == .invalidRequest)
         #expect(error?.message.contains("1 to 65,535 bytes without +, #") == true)
+        #expect(error?.message.unicodeScalars.contains { $0.value < 0x20 } == false)
         #expect(client.counters.messagesSent == 0)
         await client.disconnect()
         await bench.stop()
     }
 
-    @Test(arguments: ["", "a#", "#/a", "a+/b", "$share//x", "$share/g/"])
-    func `a filter that is none`(filter: String) async throws {
+    @Test(arguments: [
+        ("", "1 to 65,535"), ("a#", "# must be the whole last level"), ("#/a", "# must be the whole last level"),
+        ("a+/b", "+ must be a whole level"), ("$share//x", "$share/"), ("$share/g/", "share name"),
+        ("$share/+/x", "share name"), ("nul\u{0}", "U+0000"), (String(repeating: "x", count: 65_536), "65536 bytes"),
+    ])
+    func `a filter that is none is told the rule that it breaks`(filter: String, rule: String) async throws {
         let bench = try await Bench()
-        let client = try await bench.connected()
-        let error = await error { () throws(MQTTError) in _ = try await client.subscribe(to: filter) }
-        #expect(error?.code == .invalidRequest)
-        #expect(error?.message.contains("'+' alone in its level") == true)
+        let client = try await bench.connected { $0.version = .v5_0 }
+        let subscribing = await error { () throws(MQTTError) in _ = try await client.subscribe(to: filter) }
+        let unsubscribing = await error { () throws(MQTTError) in _ = try await client.unsubscribe(from: [filter]) }
+        for error in [subscribing, unsubscribing] {
+            #expect(error?.code == .invalidRequest)
+            #expect(error?.message.contains(rule) == true, "\(error?.message ?? "")")
+            #expect(error?.message.unicodeScalars.contains { $0.value < 0x20 } == false)
+            #expect((error?.message.count ?? 0) < 400)
+        }
         await client.disconnect()
         await bench.stop()
     }

@@ -238,6 +238,11 @@ struct TypedEndsTests {
         await bench.stop()
     }
 
+    @Test func `a will of text for one of many topics is written without its type`() throws {
+        let will = try MQTTWill("offline", to: .availability.at("bay", "lamp"))
+        #expect(will.topic == "bay/lamp/availability" && will.qos == .atLeastOnce && will.retain)
+    }
+
     @Test func `a will of text is published to the observer of a connection that was cut`() async throws {
         let bench = try await Bench()
         let observer = try await bench.connected { $0.version = .v5_0 }
@@ -260,4 +265,8 @@ struct TypedEndsTests {
         await observer.disconnect()
         await bench.stop()
     }
+}
+
+extension MQTTTopic<String> {
+    fileprivate static let availability = MQTTTopic.text("+/+/availability", retain: true)
 }
