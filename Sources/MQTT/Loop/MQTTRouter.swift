@@ -320,9 +320,10 @@ final class MQTTFilterEntry {
     var callers: [Caller] = []
     /// The server's answer on the connection that is open.
     var granted: MQTTReasonCode?
-    /// The server's last answer on any connection, which remains valid while the session does.
+    /// The server's last answer in the session that it has, on any of its connections.
     var lastGranted: MQTTReasonCode?
-    var wasGranted: Bool { lastGranted != nil }
+    /// Whether any session of the server has granted the filter.
+    private(set) var wasGranted = false
     /// The SUBSCRIBE that was written last and is not answered; 0 for none.
     var pending: UInt64 = 0
     /// Whether the server of this connection has granted the filter, or is about to answer.
@@ -394,7 +395,7 @@ final class MQTTFilterEntry {
     ///
     /// - Parameter mayBeKept: whether this is the first SUBSCRIBE of a 5.0 connection whose server kept the session.
     func nextRequest(mayBeKept: Bool) -> MQTTSubscriptionRequest {
-        let isKept = mayBeKept && wasGranted
+        let isKept = mayBeKept && lastGranted != nil
         guard isAtServer || isKept else { return request }
         var handlings = callers[unwritten...].map(\.retainHandling)
         if isKept, request.retainHandling != .doNotSend { handlings.append(.sendIfNew) }
@@ -408,6 +409,13 @@ final class MQTTFilterEntry {
         _ handlings: [MQTTSubscriptionRequest.RetainHandling]
     ) -> MQTTSubscriptionRequest.RetainHandling {
         handlings.min { $0.rawValue < $1.rawValue } ?? .doNotSend
+    }
+
+    /// The server has granted the filter.
+    func grant(_ code: MQTTReasonCode) {
+        granted = code
+        lastGranted = code
+        wasGranted = true
     }
 
     /// The callers that wait for a SUBSCRIBE that is not written get the answer to this one.

@@ -174,9 +174,11 @@ extension MQTTSubscriptions {
     }
 
     private func sendSubscriptions(of router: MQTTRouter, sessionPresent: Bool) {
+        // The session that the server has now holds none of them, also if it is kept before it has answered a SUBSCRIBE.
+        if !sessionPresent { for entry in router.entries.values { entry.lastGranted = nil } }
         let all = !sessionPresent || core.settings.options.resubscribesWithSessionPresent
         let keys = router.orderedEntries.filter {
-            all || $0.value.isShared || !$0.value.callers.isEmpty || !$0.value.wasGranted
+            all || $0.value.isShared || !$0.value.callers.isEmpty || $0.value.lastGranted == nil
         }
         .map(\.key)
         let asked = Set(keys)
@@ -199,8 +201,7 @@ extension MQTTSubscriptions {
                 continue
             }
             let isKnown = entry.wasGranted
-            entry.granted = code
-            entry.lastGranted = code
+            entry.grant(code)
             let callers = entry.takeCallers(of: token)
             core.news.tell(
                 request.comesFirst && callers.isEmpty && isKnown

@@ -89,8 +89,9 @@ import Testing
         #expect(code == .notConnected)
     }
 
-    /// The worlds that showed this and the like: a process that had ended used the store of the next one.
-    @Test(arguments: [UInt64(184), 187, 5_000_314, 20_261_124_003_305, 20_261_126_000_079])
+    /// The worlds that showed this and the like: a process that had ended used the store of the next one, a session that the
+    /// server had lost was taken for the one that it kept after that.
+    @Test(arguments: [UInt64(184), 187, 5_000_314, 20_261_124_003_305, 20_261_126_000_079, 20_261_126_000_166])
     func `A world that has failed keeps its promises`(_ seed: UInt64) async throws {
         try await MQTTPromises.run(seeds: seed..<seed + 1)
     }
