@@ -148,9 +148,14 @@ struct AdviceTests {
         // Nothing listens there.
         let client = MQTTClient("mqtt://127.0.0.1:1", configuration: configuration, clock: clock)
         await client.start()
-        let request = Task { try await client.request("x", to: "a", timeout: .seconds(10)) }
         #expect(await eventually { client.state.isWaiting })
-        await clock.advance(by: .seconds(20))
+        let isOver = Mutex(false)
+        let request = Task {
+            defer { isOver.withLock { $0 = true } }
+            return try await client.request("x", to: "a", timeout: .seconds(10))
+        }
+        // Its time begins with the call.
+        while !isOver.withLock({ $0 }) { await clock.advance(by: .seconds(1)) }
         let failure = await request.result
         guard case .failure(let error as MQTTError) = failure else {
             Issue.record("\(failure)")
