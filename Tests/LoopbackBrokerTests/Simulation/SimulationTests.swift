@@ -252,11 +252,17 @@ import Transport
     }
 
     @Test func `A body that waits for a thread is reported`() async throws {
+        let isReported = DispatchSemaphore(value: 0)
         let failure = try await Self.failure { _ in
             await withUnsafeContinuation { (continuation: UnsafeContinuation<Void, Never>) in
-                Thread.detachNewThread { unsafe continuation.resume() }
+                // Not before: otherwise the task may be resumed before it is suspended.
+                Thread.detachNewThread {
+                    isReported.wait()
+                    unsafe continuation.resume()
+                }
             }
         }
+        isReported.signal()
         #expect(failure.description.contains("a thread"))
     }
 
