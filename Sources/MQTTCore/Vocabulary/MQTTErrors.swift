@@ -1,4 +1,4 @@
-import Wire
+public import Wire
 
 // Exported, so that the members of these errors can be used wherever this module is imported.
 @_exported public import struct Wire.CodedError
