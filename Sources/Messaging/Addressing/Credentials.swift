@@ -56,7 +56,7 @@ public struct CredentialsRequest: Sendable {
     public let attempt: Int
     /// The server that the credentials are for.
     public let server: BrokerURL
-    /// Whether the server has just refused the last ones.
+    /// Whether the server has refused the last ones that it was given. Attempts that did not reach it change nothing about that.
     public let wereRefused: Bool
 }
 

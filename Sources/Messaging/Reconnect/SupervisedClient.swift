@@ -75,7 +75,7 @@ package struct ConnectionAttempt: Sendable {
     package let number: Int
     /// The server's index in the list.
     package let server: Int
-    /// The attempt before failed because of its credentials, so that others are needed.
+    /// The server has refused the last credentials that it was given, so that others are needed.
     package let credentialsWereRefused: Bool
     /// The time by which the server has to accept; nanoseconds of the monotonic clock.
     package let deadline: Int64

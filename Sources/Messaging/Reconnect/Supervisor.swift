@@ -35,8 +35,8 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     private var isPatient = false
     /// Whether the client gave up a server or address of this round before `connectTimeout` was over.
     private var roundWasHurried = false
-    /// Whether other credentials were asked for since a server has accepted.
-    private var askedForCredentials = false
+    /// The server that has refused credentials since a server has accepted: others were asked for.
+    private var refusingServer: Int?
     private var phase = Phase.idle
     /// Nil if the client does not follow the network.
     let network: NetworkMonitor?
@@ -182,7 +182,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         phase = .connected
         lastFailure = nil
         triesWithoutNetwork = false
-        askedForCredentials = false
+        refusingServer = nil
         schedule.established(at: now)
         endRound()
         isPatient = false
@@ -214,9 +214,9 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
             client.willRetry()
             schedule.retriesAtOnce(at: now)
             open()
-        case .askForCredentials where !askedForCredentials:
-            askedForCredentials = true
-            open(credentialsWereRefused: true)
+        case .askForCredentials where refusingServer == nil:
+            refusingServer = currentServer
+            open()
         case .askForCredentials, .giveUp:
             finish(failure)
         case .wait where wasConnected: lost(failure, leavesServer: false, at: now)
@@ -344,7 +344,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
             followNetwork()
             schedule = ReconnectSchedule(schedule.policy)
             servers?.begin()
-            askedForCredentials = false
+            refusingServer = nil
             triesWithoutNetwork = false
             isPatient = false
             endRound()
@@ -357,14 +357,15 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         }
     }
 
-    private func open(credentialsWereRefused: Bool = false) {
+    private var currentServer: Int { servers?.current ?? 0 }
+
+    private func open() {
         guard let client else { return finish(nil) }
         phase = .opening
         generation &+= 1
         let mine = generation
         let attempt = ConnectionAttempt(
-            number: schedule.attempt, server: servers?.current ?? 0,
-            credentialsWereRefused: credentialsWereRefused,
+            number: schedule.attempt, server: currentServer, credentialsWereRefused: refusingServer == currentServer,
             deadline: loop.now.advanced(byNanoseconds: connectTimeout), isPatient: isPatient)
         attemptDeadline = attempt.deadline
         cancelAlarm()

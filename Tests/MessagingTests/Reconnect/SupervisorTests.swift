@@ -99,6 +99,10 @@ import Wire
         Row(
             script: [.askForCredentials, .wait, .askForCredentials], servers: 2, maximumAttempts: nil,
             attempts: ["1@0", "1@0!", "1@1"]),
+        // The attempt with other credentials did not reach the server: it has still refused the last ones.
+        Row(
+            script: [.askForCredentials, .wait, .giveUp], maximumAttempts: nil, attempts: ["1@0", "1@0!", "2@0!"],
+            waits: 1),
     ]
 
     @Test(arguments: rows) func `a verdict decides what is tried next`(row: Row) async throws {
