@@ -123,8 +123,8 @@ struct STOMPSender {
     nonisolated(nonsending) func sendAll(
         _ messages: [STOMPOutgoingMessage], in transaction: STOMPTransaction?
     ) async throws(STOMPError) {
+        let batch = try makeValidBatch(messages, in: transaction)
         var failures: [Int: STOMPError]?
-        let batch = try makeBatch(messages, in: transaction, &failures)
         try await feed(batch, isConfirmed: false, &failures)
     }
 
@@ -132,8 +132,8 @@ struct STOMPSender {
     nonisolated(nonsending) func sendForReceipt(
         _ message: STOMPOutgoingMessage, in transaction: STOMPTransaction?
     ) async throws(STOMPError) -> STOMPSendBatch {
+        let batch = try makeValidBatch([message], in: transaction)
         var failures: [Int: STOMPError]?
-        let batch = try makeBatch([message], in: transaction, &failures)
         do throws(STOMPError) {
             try await feed(batch, isConfirmed: true, &failures)
         } catch {
@@ -147,14 +147,9 @@ struct STOMPSender {
     nonisolated(nonsending) func sendAllConfirmed(
         _ messages: [STOMPOutgoingMessage], in transaction: STOMPTransaction?
     ) async -> [Int: STOMPMachine.ReceiptAnswer] {
-        var failures: [Int: STOMPError]? = [:]
+        let (batch, invalid) = makeBatch(messages, in: transaction)
+        var failures: [Int: STOMPError]? = invalid
         var failure: STOMPError?
-        let batch: STOMPSendBatch
-        do throws(STOMPError) {
-            batch = try makeBatch(messages, in: transaction, &failures)
-        } catch {
-            return Dictionary(uniqueKeysWithValues: messages.indices.map { ($0, .failure(error)) })
-        }
         do throws(STOMPError) {
             try await feed(batch, isConfirmed: true, &failures)
             if await !batch.wait(under: core.link) { throw .cancelledWait }
@@ -168,14 +163,13 @@ struct STOMPSender {
         return answers.merging((failures ?? [:]).mapValues { .failure($0) }) { answer, _ in answer }
     }
 
-    /// Checks the options of all messages, before the first is sent.
-    ///
-    /// - Parameter failures: as in `feed`.
+    /// A batch of messages, and why some of them have invalid options, by their places: all are checked before the first is sent.
     private func makeBatch(
-        _ messages: [STOMPOutgoingMessage], in transaction: STOMPTransaction?, _ failures: inout [Int: STOMPError]?
-    ) throws(STOMPError) -> STOMPSendBatch {
+        _ messages: [STOMPOutgoingMessage], in transaction: STOMPTransaction?
+    ) -> (batch: STOMPSendBatch, invalid: [Int: STOMPError]) {
         var ready: [STOMPReadySend?] = []
         ready.reserveCapacity(messages.count)
+        var invalid: [Int: STOMPError] = [:]
         for (place, message) in messages.enumerated() {
             do throws(STOMPError) {
                 ready.append(
@@ -184,12 +178,20 @@ struct STOMPSender {
                         headers: try message.options.allHeaders(expiringRelatively: core.expiresRelatively),
                         omitsContentLength: message.options.omitsContentLength, transaction: transaction))
             } catch {
-                guard failures != nil else { throw error }
-                failures?[place] = error
+                invalid[place] = error
                 ready.append(nil)
             }
         }
-        return STOMPSendBatch(ready)
+        return (STOMPSendBatch(ready), invalid)
+    }
+
+    /// The same for messages of which none is sent unless the options of all are valid.
+    private func makeValidBatch(
+        _ messages: [STOMPOutgoingMessage], in transaction: STOMPTransaction?
+    ) throws(STOMPError) -> STOMPSendBatch {
+        let (batch, invalid) = makeBatch(messages, in: transaction)
+        if let first = invalid.min(by: { $0.key < $1.key }) { throw first.value }
+        return batch
     }
 
     /// Hands messages to the engine, as many each time as there is room for.
