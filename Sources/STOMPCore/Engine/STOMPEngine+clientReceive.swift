@@ -71,9 +71,7 @@ extension STOMPEngine {
         }
         var record = STOMPMessageRecord(scanner, base)
         if scanner.subscription.isSet {
-            let start = base &+ Int(scanner.subscription.start)
-            let end = base &+ Int(scanner.subscription.end)
-            if let index = subscriptions.index(of: bytes, start, end) ?? reescapedIndex(bytes, start, end) {
+            if let index = indexOfSubscription(bytes, base) {
                 record.subscription = subscriptions.received(at: index)
             }
         } else if let index = indexByDestination(bytes, base) {
@@ -83,8 +81,16 @@ extension STOMPEngine {
         effects.messages.append(record)
     }
 
+    /// The place of the subscription that a MESSAGE names.
+    @inline(__always)
+    mutating func indexOfSubscription(_ bytes: RawSpan, _ base: Int) -> Int? {
+        let start = base &+ Int(scanner.subscription.start)
+        let end = base &+ Int(scanner.subscription.end)
+        return subscriptions.index(of: bytes, start, end) ?? reescapedIndex(bytes, start, end)
+    }
+
     /// A server may write an id in another form than ours: a colon unescaped, or blanks around it in 1.0.
-    mutating func reescapedIndex(_ bytes: RawSpan, _ start: Int, _ end: Int) -> Int? {
+    private mutating func reescapedIndex(_ bytes: RawSpan, _ start: Int, _ end: Int) -> Int? {
         guard scanner.hasEscapes || version == .v10 || bytes.firstOffset(of: 0x3A, from: start, to: end) != nil
         else { return nil }
         let id = STOMPHeaderReader(version: version).string(in: bytes, start..<end)

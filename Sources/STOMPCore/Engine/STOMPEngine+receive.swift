@@ -105,10 +105,8 @@ extension STOMPEngine {
         if scanner.command == .message, let destination = text(scanner.destination) {
             let id = text(scanner.messageID).map { " '\($0)'" } ?? ""
             failure.message += " It is the message\(id) from '\(destination)'."
-            if scanner.subscription.isSet {
-                let (start, end) = (base + Int(scanner.subscription.start), base + Int(scanner.subscription.end))
-                let index = subscriptions.index(of: bytes, start, end) ?? reescapedIndex(bytes, start, end)
-                failure.subscription = index.map { subscriptions.entries[$0].token }
+            if scanner.subscription.isSet, let index = indexOfSubscription(bytes, base) {
+                failure.subscription = subscriptions.entries[index].token
             }
         }
         failure.message += " Raise the limits of this client to accept it, or let smaller messages be sent."
