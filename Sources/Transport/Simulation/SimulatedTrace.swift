@@ -34,35 +34,24 @@ struct SimulatedTrace: Sendable {
 
     private(set) var hash: UInt64 = 0xCBF2_9CE4_8422_2325
     private(set) var count = 0
-    private var latest = Ring()
-    private var notes = Ring()
+    /// The last hundred of each.
+    private var latest = Ring<Line>()
+    private var notes = Ring<Line>()
+    private static let kept = 100
 
-    /// The last hundred lines.
-    private struct Ring: Sendable {
-        private var lines: [Line] = []
-        private var next = 0
-        private static let kept = 100
+    private static func add(_ line: Line, to lines: inout Ring<Line>) {
+        lines.append(line)
+        if lines.count > kept { _ = lines.popFirst() }
+    }
 
-        mutating func add(_ line: Line) {
-            if lines.count < Self.kept { lines.append(line) } else { lines[next] = line }
-            next = (next + 1) % Self.kept
-        }
-
-        /// Adds a heart-beat or ping: those in a row are one line.
-        mutating func addBeat(_ line: Line) {
-            let last = next == 0 ? lines.count - 1 : next - 1
-            if last >= 0, lines[last].beats > 0 {
-                lines[last].beats += 1
-            } else {
-                var line = line
-                line.beats = 1
-                add(line)
-            }
-        }
-
-        /// Oldest first.
-        var ordered: ArraySlice<Line> {
-            lines.count < Self.kept ? lines[...] : lines[next...] + lines[..<next]
+    /// Adds a heart-beat or ping: those in a row are one line.
+    private mutating func addBeat(_ line: Line) {
+        if !latest.isEmpty, latest[latest.count - 1].beats > 0 {
+            latest[latest.count - 1].beats += 1
+        } else {
+            var line = line
+            line.beats = 1
+            Self.add(line, to: &latest)
         }
     }
 
@@ -87,16 +76,16 @@ struct SimulatedTrace: Sendable {
         case .note(let text), .testNote(let text): mix(text.utf8)
         }
         let line = Line(number: count, time: time, step: step)
-        if step.isBeat { latest.addBeat(line) } else { latest.add(line) }
-        if case .testNote = step { notes.add(line) }
+        if step.isBeat { addBeat(line) } else { Self.add(line, to: &latest) }
+        if case .testNote = step { Self.add(line, to: &notes) }
         count += 1
     }
 
     /// The latest notes and steps, one line each, oldest first.
     var lines: [String] {
-        let latest = latest.ordered
-        let older = notes.ordered.filter { $0.number < latest.first?.number ?? 0 }
-        return (older + latest).map { line in
+        let first = latest.first?.number ?? 0
+        let older = (0..<notes.count).map { notes[$0] }.filter { $0.number < first }
+        return (older + (0..<latest.count).map { latest[$0] }).map { line in
             let text =
                 line.beats > 1 ? "\(line.beats) heart-beats and pings, written or received" : Self.text(of: line.step)
             return "\(Self.seconds(line.time)) \(text)"
