@@ -105,6 +105,28 @@ import Transport
     }
 
     @Test func `the last bytes of a connection may take their time as long as they move`() async throws {
+        let (clock, server) = try await Self.closing()
+        // The server reads slowly, and goes on writing.
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 100, alignment: 1)
+        defer { unsafe buffer.deallocate() }
+        for _ in 0..<9 {
+            await clock.advance(by: .seconds(3))
+            #expect(Self.isOpen(server))
+            #expect(unsafe server.read(into: buffer) == .bytes(100))
+        }
+        #expect(unsafe server.read(into: buffer) == .bytes(100))
+        await clock.advance(by: .seconds(1))
+        #expect(!Self.isOpen(server))
+    }
+
+    @Test func `a connection whose last bytes no longer move is closed`() async throws {
+        let (clock, server) = try await Self.closing()
+        await clock.advance(by: .seconds(7))
+        #expect(!Self.isOpen(server))
+    }
+
+    /// A client that has written a thousand bytes, all that it had, and left; the server has not read them.
+    private static func closing() async throws -> (clock: ManualClock, server: MemoryStream) {
         let clock = try ManualClock()
         let pair = MemoryPair.make()
         let client = Link(machine: LineMachine(Probe()), loop: clock.loop, maximumOutboxBytes: 1 << 20)
@@ -116,42 +138,13 @@ import Transport
         }
         await clock.waitUntilQuiet()
         #expect(client.probe.ends == [nil])
-        // The client has written everything, and a server reads slowly and goes on writing.
-        var isOpen: Bool {
-            if case .bytes = unsafe [UInt8](repeating: 66, count: 10).withUnsafeBytes({
-                unsafe pair.server.write(from: $0)
-            }) {
-                true
-            } else {
-                false
-            }
-        }
-        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 100, alignment: 1)
-        defer { unsafe buffer.deallocate() }
-        for _ in 0..<9 {
-            await clock.advance(by: .seconds(3))
-            #expect(isOpen)
-            #expect(unsafe pair.server.read(into: buffer) == .bytes(100))
-        }
-        #expect(unsafe pair.server.read(into: buffer) == .bytes(100))
-        await clock.advance(by: .seconds(1))
-        #expect(!isOpen)
+        return (clock, pair.server)
     }
 
-    @Test func `a connection whose last bytes no longer move is closed`() async throws {
-        let clock = try ManualClock()
-        let pair = MemoryPair.make()
-        let client = Link(machine: LineMachine(Probe()), loop: clock.loop, maximumOutboxBytes: 1 << 20)
-        client.attach(pair.client)
-        await clock.waitUntilQuiet()
-        client.perform { machine in
-            machine.output += [UInt8](repeating: 65, count: 1000)
-            machine.wantsClose = true
-        }
-        await clock.waitUntilQuiet()
-        await clock.advance(by: .seconds(7))
-        let result = unsafe [UInt8(66)].withUnsafeBytes { unsafe pair.server.write(from: $0) }
-        if case .bytes = result { Issue.record("the connection is still open") }
+    /// Whether the client still takes what its server writes.
+    private static func isOpen(_ server: MemoryStream) -> Bool {
+        let result = unsafe [UInt8](repeating: 66, count: 10).withUnsafeBytes { unsafe server.write(from: $0) }
+        return if case .bytes = result { true } else { false }
     }
 
     @Test(arguments: SelectorKind.allCases)
