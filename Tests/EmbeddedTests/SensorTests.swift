@@ -12,17 +12,26 @@ struct SensorTests {
         let image = try await EmbeddedProgram.sensor()
         let client = MQTTClient(url, clientID: "reader")
         try await client.connect()
-        var readings = try await client.subscribe(to: "sensor/readings", qos: .atLeastOnce).makeAsyncIterator()
+        let readings = try await client.subscribe(to: "sensor/readings", qos: .atLeastOnce)
         var command = Command("python3", [Repository.path("Examples/Embedded/bridge"), image, "127.0.0.1", "\(port)"])
         command.input = .pipe
         let bridge = try await ChildProcess.start(command)
         var numbers: Set<Int> = []
         var last = Reading(number: 0, temperature: "", lamp: "", memory: 0)
-        func read(until isLast: (Reading) -> Bool) async throws {
-            repeat {
-                last = try Reading(try #require(try await readings.next()?.text))
-                numbers.insert(last.number)
-            } while !isLast(last)
+        /// Reads until one of them is the last; if that does not come, the error has what the bridge says.
+        func read(until isLast: @escaping @Sendable (Reading) -> Bool) async throws {
+            do {
+                let read = try await withTimeout(.patience, "a reading of the sensor") {
+                    var read: [Reading] = []
+                    for try await message in readings {
+                        read.append(try Reading(try #require(message.text)))
+                        if isLast(read[read.count - 1]) { break }
+                    }
+                    return read
+                }
+                last = try #require(read.last)
+                numbers.formUnion(read.map(\.number))
+            } catch { throw TimeoutError("\(error), last \(last); \(bridge.report)") }
         }
 
         try await read { $0.number >= 3 }

@@ -65,7 +65,8 @@ import Testing
         try await withBroker(options) { broker in
             let sender = try await broker.connected()
             let client = try await broker.connected { $0.limits.maximumBodyBytes = 1_000 }
-            let others = try await client.subscribe(to: "/queue/small")
+            // Acknowledged, since what arrives on a connection that is ending would be lost otherwise.
+            let others = try await client.subscribe(to: "/queue/small", acknowledgement: .clientIndividual)
             let messages = try await client.subscribe(to: "/queue/large", acknowledgement: .clientIndividual)
             try await sender.sendAndConfirm([UInt8](repeating: 7, count: 2_000), to: "/queue/large")
             await expectError(.protocolError, containing: "/queue/large") {
