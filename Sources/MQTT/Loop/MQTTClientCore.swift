@@ -203,8 +203,7 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
         negotiation.accepted(info)
         persistence?.journal?.begin(clientID: info.clientID)
         // Resubscribe first, so that messages published in reaction to `.connected` reach the existing subscriptions.
-        subscriptions.resubscribe(
-            sessionPresent: info.sessionPresent, isResumed: negotiation.blockedSession.isResumed)
+        subscriptions.resubscribe(info, isResumed: negotiation.blockedSession.isResumed)
         supervisor.established(at: loop.now)
         news.tell(.connected(info))
         link.expectSilence()

@@ -411,6 +411,15 @@ final class MQTTFilterEntry {
         handlings.min { $0.rawValue < $1.rawValue } ?? .doNotSend
     }
 
+    /// Whether the session of the server lacks the filter, or has it with a lower QoS than the server would grant now.
+    ///
+    /// - Parameter allowed: the Maximum QoS of the server, nil if that is unknown.
+    func lacksGrant(_ allowed: QoS?) -> Bool {
+        guard let lastGranted else { return true }
+        guard let allowed else { return false }
+        return lastGranted.rawValue < min(allowed, request.qos).rawValue
+    }
+
     /// The server has granted the filter.
     func grant(_ code: MQTTReasonCode) {
         granted = code

@@ -154,12 +154,12 @@ extension MQTTSubscriptions {
     /// answered.
     ///
     /// - Parameters:
-    ///   - sessionPresent: as in CONNACK.
+    ///   - info: what CONNACK says.
     ///   - isResumed: whether the server may hold subscriptions of an earlier connection.
-    func resubscribe(sessionPresent: Bool, isResumed: Bool) {
+    func resubscribe(_ info: MQTTConnectionInfo, isResumed: Bool) {
         if let router = knownRouter {
             sendUnsubscriptions(of: router, isResumed: isResumed)
-            sendSubscriptions(of: router, sessionPresent: sessionPresent)
+            sendSubscriptions(of: router, info)
         }
         let afterLock = MQTTAfterLock.apart(on: core.loop)
         let now = core.loop.now
@@ -173,12 +173,15 @@ extension MQTTSubscriptions {
         if isResumed, !filters.isEmpty { writeUnsubscribe(filters) }
     }
 
-    private func sendSubscriptions(of router: MQTTRouter, sessionPresent: Bool) {
+    private func sendSubscriptions(of router: MQTTRouter, _ info: MQTTConnectionInfo) {
+        let sessionPresent = info.sessionPresent
+        // A 3.1.1 server does not say what it allows, and would repeat its retained messages for nothing.
+        let allowed = info.version == .v5_0 ? info.limits.maximumQoS : nil
         // The session that the server has now holds none of them, also if it is kept before it has answered a SUBSCRIBE.
         if !sessionPresent { for entry in router.entries.values { entry.lastGranted = nil } }
         let all = !sessionPresent || core.settings.options.resubscribesWithSessionPresent
         let keys = router.orderedEntries.filter {
-            all || $0.value.isShared || !$0.value.callers.isEmpty || $0.value.lastGranted == nil
+            all || $0.value.isShared || !$0.value.callers.isEmpty || $0.value.lacksGrant(allowed)
         }
         .map(\.key)
         let asked = Set(keys)

@@ -15,7 +15,11 @@ struct ResubscribingTests {
         private let seen = Mutex<[(connection: Int, requests: [MQTTSubscriptionRequest])]>([])
         private let scripted = Mutex<ScriptedServer?>(nil)
 
-        init() {
+        /// What the connections allow in turn; later ones allow everything.
+        private let maximumQoS: [QoS]
+
+        init(maximumQoS: [QoS] = []) {
+            self.maximumQoS = maximumQoS
             let server = ScriptedServer { [weak self] step in self?.handle(step) }
             scripted.withLock { $0 = server }
         }
@@ -27,12 +31,15 @@ struct ResubscribingTests {
         }
 
         private func handle(_ step: ScriptedServer.Step) {
+            let maximum = maximumQoS.dropFirst(step.connection - 1).first ?? .exactlyOnce
             switch step.event {
-            case .connectReceived: step.accept(sessionPresent: step.connection > 1)
+            case .connectReceived(let connect):
+                let says = connect.version == .v5_0 && maximum < .exactlyOnce
+                step.accept(sessionPresent: step.connection > 1, properties: says ? [.maximumQoS(maximum)] : [])
             case .subscribeReceived(let packet):
                 seen.withLock { $0.append((step.connection, packet.subscriptions)) }
                 step.perform { machine in
-                    let codes = packet.subscriptions.map { MQTTReasonCode(rawValue: $0.qos.rawValue) }
+                    let codes = packet.subscriptions.map { MQTTReasonCode(rawValue: min($0.qos, maximum).rawValue) }
                     try? machine.engine.acknowledgeSubscribe(packet.packetID, codes: codes, at: MonotonicClock.now)
                 }
             default: break
@@ -78,6 +85,35 @@ struct ResubscribingTests {
         // Retained messages come only where the server has lost the subscription; 3.1.1 has no way to say so.
         let expected: MQTTSubscriptionRequest.RetainHandling = version == .v5_0 ? .sendIfNew : .sendAtSubscribe
         #expect(requests.allSatisfy { $0.retainHandling == expected })
+    }
+
+    @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])
+    func `a filter that was granted less is subscribed again when the server says that it allows more`(
+        version: MQTTVersion
+    ) async throws {
+        let keeping = KeepingServer(maximumQoS: [.atMostOnce, .atMostOnce, .atLeastOnce, .atLeastOnce])
+        let client = keeping.server.client {
+            $0.version = version
+            $0.cleanStart = false
+            $0.sessionExpiry = .seconds(3600)
+        }
+        try await client.connect()
+        let messages = try await client.subscribe(to: "plain", qos: .exactlyOnce)
+        #expect(messages.grantedQoS == .atMostOnce)
+        for connection in 2...6 {
+            keeping.server.link?.dropConnection()
+            #expect(await eventually { keeping.server.connectionCount == connection && client.state.isConnected })
+            // It leaves after SUBACK.
+            let subscribed = try await client.subscribe(to: "other\(connection)")
+            withExtendedLifetime(subscribed) {}
+        }
+        withExtendedLifetime(messages) {}
+        await client.disconnect()
+        let requests = (2...6).map { connection in keeping.requests(on: connection).filter { $0.filter == "plain" } }
+        #expect(
+            requests.map { $0.map(\.qos) }
+                == (version == .v5_0 ? [[], [.atLeastOnce], [], [.exactlyOnce], []] : .init(repeating: [], count: 5)))
+        #expect(requests.joined().allSatisfy { $0.retainHandling == .sendIfNew })
     }
 
     /// How long after a second connection was opened a message that waits arrives, when the broker's packets take 100 ms.
