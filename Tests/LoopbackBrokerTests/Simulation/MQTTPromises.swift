@@ -111,10 +111,16 @@ enum MQTTPromises {
         }
         let workStore = Int.random(in: 0..<4, using: &random) == 0 ? StoreKind.memory : .file
         let receiverStore = kind == .worker ? workStore : .none
+        let asksAgain = configuration.version == .v5_0
         let receiver = ClientProcess("receiver", url, configuration, receiverStore, world) { event, _ in
             if case .storeDamaged(let damage) = event { model.damaged("\(damage)") }
-            if case .stateChanged(.disconnected(let reason?)) = event, reason.code == .storeFailed {
-                model.workBegins()
+            switch event {
+            case .subscribed(let filter, let code), .resubscribed(let filter, let code):
+                // A server of 3.1.1 does not say what it grants at most, so that nobody asks again when that has become more.
+                if filter == "t/#", code != .grantedQoS2, !asksAgain { model.grantedLess() }
+            case .stateChanged(.disconnected(let reason?)):
+                if reason.code == .storeFailed { model.workStoreFails() }
+            default: break
             }
         }
         // The disks of machines that have just started are slow.
@@ -243,8 +249,6 @@ enum MQTTPromises {
                 if case .disconnected(let reason?) = client.state {
                     world.note("stopped: \(reason)")
                     if process === receiver { model.receiverStopped() }
-                    // A store that does not hold a message of QoS 2 lets it come again.
-                    if process === receiver, reason.code == .storeFailed { model.workBegins() }
                     await client.start()
                     // Its process may have ended meanwhile.
                     if client !== process.client { await client.disconnect() }
@@ -288,8 +292,8 @@ enum MQTTPromises {
         var (old, oldLife) = ([MQTTMessage](), 0)
         while true {
             let (client, life) = worker.current
+            model.workBegins(inNewProcess: oldLife != life)
             if oldLife != life { (old, oldLife) = ([], life) }
-            model.workBegins()
             let turn = Task { [old, random = world.makeRandom()] in
                 await workUntilEnd(worker, client, old, random, world, model)
             }

@@ -167,7 +167,9 @@ enum STOMPPromises {
         func found() -> [String] {
             var found: [String] = []
             let (backlog, waiting) = (producer.backlog, model.waitingCount)
-            if waiting > receipts { found.append("\(waiting) calls await receipts, \(receipts) may") }
+            // While the outbox is full, other calls wait for room in it.
+            let most = backlog.outboxBytes < outbox ? min(receipts, backlog.messagesInFlight) : .max
+            if waiting > most { found.append("\(waiting) calls await receipts, \(most) may") }
             // Besides a call for an order and one of a transaction, whose frames have receipts too.
             if backlog.messagesInFlight > receipts + 1 {
                 found.append(
