@@ -64,7 +64,8 @@ struct MQTTSender {
     nonisolated(nonsending) func roomForAtMostOnce() async throws(MQTTError) {
         if Task.isCancelled { throw .cancelledWait }
         await link.room()
-        if link.perform({ !$0.engine.messagesMayLeave }) { try await waitForRoom() }
+        // Also behind others of QoS 0 in the queue, which wait for their turn.
+        if link.perform({ !$0.engine.sendsQoS0AtOnce }) { try await waitForRoom() }
     }
 
     // MARK: QoS 1 and 2

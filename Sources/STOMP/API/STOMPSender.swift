@@ -107,6 +107,7 @@ struct STOMPSender {
                 cancel(token)
             }
             if !outboxWasFull { return try answer.get() }
+            if Task.isCancelled { throw .cancelledWait }
             await core.link.room()
         }
     }

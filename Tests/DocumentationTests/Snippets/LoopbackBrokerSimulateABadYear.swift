@@ -5,34 +5,35 @@ import Testing
 
 struct MeterTests {
     @Test func `Each reading is counted once`() async throws {
-        try await Simulation.run(seeds: 0..<20) { world in
-            let broker = try await world.startBroker()
-            let house = try MQTTClient(
-                broker.mqttURL, clientID: "house", configuration: Meter.configuration, clock: world.clock)
-            let meter = try MQTTClient(
-                broker.mqttURL, clientID: "meter", configuration: Meter.configuration, clock: world.clock)
-            try await house.connect()
-            try await meter.connect()
-            let readings = try await house.subscribe(to: "meter/reading", qos: .exactlyOnce)
-            let counting = Task {
-                var sum = 0
-                for try await reading in readings {
-                    guard let text = reading.text, let amount = Int(text) else { break }
-                    sum += amount
-                }
-                return sum
+        try await Simulation.run(seeds: 0..<20) { try await Self.count(Meter.configuration, in: $0) }
+    }
+
+    static func count(_ configuration: MQTTConfiguration, in world: Simulation) async throws {
+        let broker = try await world.startBroker()
+        let (url, clock) = (try broker.mqttURL, world.clock)
+        let house = MQTTClient(url, clientID: "house", configuration: Meter.configuration, clock: clock)
+        let meter = MQTTClient(url, clientID: "meter", configuration: configuration, clock: clock)
+        try await house.connect()
+        try await meter.connect()
+        let readings = try await house.subscribe(to: "meter/reading", qos: .exactlyOnce)
+        let counting = Task {
+            var sum = 0
+            for try await reading in readings {
+                guard let text = reading.text, let amount = Int(text) else { break }
+                sum += amount
             }
-
-            try await Meter(client: meter, clock: world.clock).run()
-
-            try await world.faultsHaveEnded()
-            try await meter.publish("end", to: "meter/reading", qos: .exactlyOnce)
-            let sum = try await counting.value
-            try world.require(sum == 20, "The house counted \(sum) of 20.")
-            await meter.disconnect()
-            await house.disconnect()
-            await broker.stop()
+            return sum
         }
+
+        try await Meter(client: meter, clock: clock).run()
+
+        try await world.faultsHaveEnded()
+        try await meter.publish("end", to: "meter/reading", qos: .exactlyOnce)
+        let sum = try await counting.value
+        try world.require(sum == 20, "The house counted \(sum) of 20.")
+        await meter.disconnect()
+        await house.disconnect()
+        await broker.stop()
     }
 }
 

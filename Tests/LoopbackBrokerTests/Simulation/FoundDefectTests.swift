@@ -193,6 +193,42 @@ import Testing
         #expect(wasAccepted)
     }
 
+    /// Seed 20261127000389: the publisher tried again and again, without any time between.
+    @Test func `A message of QoS 0 behind a full queue waits for room in it`() async throws {
+        let texts = try await Simulation.run(seed: 1, options: Self.quiet) { world in
+            let broker = try await world.startBroker()
+            broker.inject(.drop, .sent, .mqtt(.puback))
+            var configuration = Self.session
+            configuration.queuesQoS0WhileOffline = true
+            configuration.maximumInFlight = 1
+            configuration.maximumQueuedMessages = 3
+            let client = try MQTTClient(
+                broker.mqttURL, clientID: "meter", configuration: configuration, clock: world.clock)
+            let arrivals = broker.arrivals()
+            // The first will be in flight for ever, so that the third, of QoS 0, stays in the queue.
+            try await client.connect()
+            await client.suspend()
+            for number in 0..<2 {
+                try await client.enqueue(MQTTOutgoingMessage("\(number)", to: "t", qos: .atLeastOnce))
+            }
+            try await client.publish("2", to: "t")
+            client.resume()
+            try await world.clock.sleep(for: .seconds(1))
+            try await client.enqueue(MQTTOutgoingMessage("3", to: "t", qos: .atLeastOnce))
+            let publishing = Task { try await client.publish("4", to: "t") }
+            try await world.clock.sleep(for: .seconds(1))
+            await broker.dropAllConnections()
+            _ = try await publishing.value
+            _ = try await client.publish("5", to: "t", qos: .atLeastOnce)
+            await client.disconnect()
+            await broker.stop()
+            var texts: [String] = []
+            for await arrival in arrivals where arrival.packet == .mqtt(.publish) { texts.append(arrival.text) }
+            return texts
+        }
+        #expect(texts == ["0", "0", "1", "2", "3", "4", "5"])
+    }
+
     /// The answer to PINGREQ gets more time while bytes move that it follows, here until 80 s: seed 5000314.
     @Test func `A connection that is dead in one direction ends when nothing moves in the other`() async throws {
         let (death, overdue) = try await Simulation.run(seed: 1, options: Self.quiet) { world in

@@ -116,6 +116,35 @@ import Testing
         }
     }
 
+    @Test func `a call for a receipt that waits for room ends when it is cancelled`() async throws {
+        try await withBroker { broker in
+            let client = try await broker.connected {
+                $0.maximumOutboxBytes = 64 * 1024
+                ($0.outgoingHeartBeat, $0.incomingHeartBeat) = (.zero, .zero)
+            }
+            await broker.freeze()
+            // More than the buffers of the system take at once.
+            for _ in 0..<2 {
+                try await client.send([UInt8](repeating: 7, count: 16 << 20), to: "/topic/full")
+                if client.backlog.outboxBytes >= 64 * 1024 { break }
+            }
+            let code = Mutex<STOMPError.Code?>(nil)
+            let call = Task {
+                do throws(STOMPError) {
+                    try await client.sendAndConfirm("x", to: "/topic/full")
+                } catch {
+                    code.withLock { $0 = error.code }
+                }
+            }
+            try await Task.sleep(for: .milliseconds(50))
+            call.cancel()
+            #expect(await eventually(timeout: .seconds(30)) { code.withLock { $0 } == .cancelled })
+            await broker.thaw()
+            await call.value
+            await client.disconnect()
+        }
+    }
+
     @Test func manyMessagesGoWithOneCallAndOneWait() async throws {
         try await withBroker { broker in
             let client = try await broker.connected {
