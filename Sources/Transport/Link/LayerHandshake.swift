@@ -64,7 +64,10 @@ package final class LayerHandshake: LoopHandler, @unchecked Sendable {
     }
 
     override package func ready(_ readiness: Readiness, at now: Int64) {
-        guard completion != nil else { return }
+        guard completion != nil else {
+            // It is for the next handler, which watches for it: until then it would come again and again.
+            return stream.setInterest([])
+        }
         if readiness.contains(.write), !write() { return }
         guard readiness.contains(.read) || readiness.contains(.hangUp) else { return }
         // Safe: nothing else uses the loop's buffer until this returns, and only what was read into it is read from it.

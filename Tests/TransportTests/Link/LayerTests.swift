@@ -1,3 +1,4 @@
+import Synchronization
 import TestSupport
 import Testing
 import Transport
@@ -79,6 +80,23 @@ import Transport
         server.dropConnection()
         #expect(await eventually { client.probe.ends.count == 1 })
         #expect(client.probe.ends.first??.message == "ended without good-bye")
+    }
+
+    @Test func `what arrives between the handshake and the link keeps the loop busy for one round only`() async throws {
+        let clock = try ManualClock()
+        let pair = MemoryPair.make()
+        try await LayerHandshake.run(layers(0), over: pair.client, loop: clock.loop)
+        _ = unsafe [UInt8](repeating: 10, count: 1).withUnsafeBytes { unsafe pair.server.write(from: $0) }
+        let isQuiet = Atomic(false)
+        let quiet = Task {
+            await clock.waitUntilQuiet()
+            isQuiet.store(true, ordering: .relaxed)
+        }
+        #expect(await eventually(timeout: .seconds(10)) { isQuiet.load(ordering: .relaxed) })
+        let link = Link(machine: LineMachine(Probe()), loop: clock.loop, maximumOutboxBytes: 1 << 20)
+        link.attach(pair.client)
+        #expect(await eventually { link.probe.byteCount == 1 })
+        await quiet.value
     }
 
     @Test(arguments: SelectorKind.allCases, StreamKind.allCases)
