@@ -10,7 +10,7 @@ struct MeterTests {
 
     static func count(_ configuration: MQTTConfiguration, in world: Simulation) async throws {
         let broker = try await world.startBroker()
-        let (url, clock) = (try broker.mqttURL, world.clock)
+        let (url, clock) = try (broker.mqttURL, world.clock)
         let house = MQTTClient(url, clientID: "house", configuration: Meter.configuration, clock: clock)
         let meter = MQTTClient(url, clientID: "meter", configuration: configuration, clock: clock)
         try await house.connect()
