@@ -247,7 +247,14 @@ import Transport
     }
 
     @Test func `A body that waits for the main actor is reported`() async throws {
-        let failure = try await Self.failure { _ in await Task { @MainActor in }.value }
+        let isReported = DispatchSemaphore(value: 0)
+        // Not before: a task that has ended already is not waited for. The world is repeated, with a task each time.
+        @Sendable func work() {
+            isReported.wait()
+            isReported.signal()
+        }
+        defer { isReported.signal() }
+        let failure = try await Self.failure { _ in await Task { @MainActor in work() }.value }
         #expect(failure.description.contains("the main actor"))
     }
 
