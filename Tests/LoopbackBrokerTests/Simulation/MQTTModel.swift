@@ -90,12 +90,9 @@ final class MQTTModel: Sendable {
     /// A message of QoS 2 was published again under a new identifier.
     func sentAnew() { anewCount.add(1, ordering: .relaxed) }
 
-    func workBegins(inNewProcess: Bool) {
-        work.withLock { work in
-            work.turn += 1
-            if inNewProcess { (work.firstTurn, work.failures) = (work.turn, 0) }
-        }
-    }
+    func workBegins() { work.withLock { $0.turn += 1 } }
+    /// Before the next process opens its store, which may fail before the worker begins.
+    func workProcessEnds() { work.withLock { ($0.firstTurn, $0.failures) = ($0.turn + 1, 0) } }
     func workIsLeft() { work.withLock { if $0.failures == 0 { $0.turnsLeft.insert($0.turn) } } }
     func workStoreFails() { work.withLock { $0.failures += 1 } }
 

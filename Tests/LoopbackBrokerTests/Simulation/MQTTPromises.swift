@@ -292,12 +292,15 @@ enum MQTTPromises {
         var (old, oldLife) = ([MQTTMessage](), 0)
         while true {
             let (client, life) = worker.current
-            model.workBegins(inNewProcess: oldLife != life)
             if oldLife != life { (old, oldLife) = ([], life) }
+            model.workBegins()
             let turn = Task { [old, random = world.makeRandom()] in
                 await workUntilEnd(worker, client, old, random, world, model)
             }
-            worker.hold(client) { turn.cancel() }
+            worker.hold(client) {
+                turn.cancel()
+                model.workProcessEnds()
+            }
             guard let left = await turn.value else { return }
             old = left
             try? await world.clock.sleep(for: .seconds(1))
