@@ -430,10 +430,7 @@ final class BoundsModel: Sendable {
             // systems hold.
             let unread = (received - state.readCount) * 500 - Self.read
             let most = settings.maximumUnreadBytes + max(1, connections) * Self.read
-            expect(
-                unread <= most,
-                "\(unread) bytes are unread, \(most) may be; \(now) received \(received) read \(state.readCount) backlog \(receiver) connections \(connections)"
-            )
+            expect(unread <= most, "\(unread) bytes are unread, \(most) may be")
             expect(
                 receiver.unreadBytes >= unread,
                 "\(unread) bytes are unread, but the backlog has \(receiver.unreadBytes)")
