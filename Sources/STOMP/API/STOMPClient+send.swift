@@ -57,8 +57,7 @@ extension STOMPClient {
             body, to: destination, headers: headers, omitsContentLength: options.omitsContentLength,
             in: transaction?.transaction)
         {
-            if Task.isCancelled { throw .cancelledWait }
-            await core.link.room()
+            try await sender.roomInOutbox()
         }
     }
 

@@ -107,9 +107,14 @@ struct STOMPSender {
                 cancel(token)
             }
             if !outboxWasFull { return try answer.get() }
-            if Task.isCancelled { throw .cancelledWait }
-            await core.link.room()
+            try await roomInOutbox()
         }
+    }
+
+    /// Waits until a frame for which the outbox had no room can be tried again.
+    nonisolated(nonsending) func roomInOutbox() async throws(STOMPError) {
+        if Task.isCancelled { throw .cancelledWait }
+        await core.link.room()
     }
 
     // MARK: Many messages
@@ -217,9 +222,7 @@ struct STOMPSender {
                 }
                 switch step {
                 case .sent, .pause: break
-                case .waitForOutbox:
-                    if Task.isCancelled { throw .cancelledWait }
-                    await core.link.room()
+                case .waitForOutbox: try await roomInOutbox()
                 case .waitForAnswers(let few):
                     if await !batch.wait(downTo: few, under: core.link) { throw .cancelledWait }
                 case .cannotBegin(let error): throw core.explain(error)
