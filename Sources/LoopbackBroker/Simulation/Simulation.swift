@@ -177,7 +177,8 @@ public final class Simulation: Sendable {
     ///
     /// Files of a simulation are on a disk of its own, which `FileSessionStore` uses by itself. A test that lets a client's
     /// process die calls this, cuts the client's connection with ``LoopbackBroker/dropConnection(of:)``, ignores what
-    /// the client still returns, disconnects it, and makes another one with a store of the same directory.
+    /// the client still returns, disconnects it, and makes another one with a store of the same directory. Until it is
+    /// disconnected, the client may connect again; a client that is released does not.
     /// - Parameters:
     ///   - directory: that of the store.
     ///   - losingPower: whether the machine ends too: what the store has not forced to the disk is lost, but for a part.

@@ -1,8 +1,8 @@
-import MQTT
 import Synchronization
 import Transport
 
 @testable import LoopbackBroker
+@testable import MQTT
 
 /// Where a client has its session.
 enum StoreKind: CaseIterable {
@@ -116,9 +116,12 @@ final class ClientProcess: Sendable {
         cancel?()
         contents?.begin(life: life)
         world.endProcess(usingStoreIn: directory, losingPower: losingPower && store == .file)
-        await broker.dropConnection(of: name)
         watch(client, life)
-        await old.disconnect()
+        // In one step: a client whose connection is only cut could connect once more, and say what its process does not
+        // say any more.
+        await old.core.supervisor.stop { old.core.link.dropConnection() }
+        // What was on its way is lost too.
+        await broker.dropConnection(of: name)
         await pause()
         await client.start()
         state.withLock { $0.isDown = false }
