@@ -1,7 +1,8 @@
 import Foundation
 
-/// Prints the table. `benchmarks [--rounds N] [--scale X] [--peers] [ROW …]`, where a row is named as in ``Setting/rows``, or by how
-/// its name begins, and X multiplies the number of messages (for profilers, which are slow).
+/// Prints the table. `benchmarks [--rounds N] [--scale X] [--peers] [--peer NAME=PROGRAM …] [ROW …]`, where a row is named as in
+/// ``Setting/rows``, or by how its name begins, X multiplies the number of messages (for profilers, which are slow), and the
+/// peers are those of ``PeerRows``.
 ///
 /// `benchmarks --growth [--rounds N] [--scale X] [TABLE …]` prints how costs grow instead: ``Growth/tables``.
 @main
@@ -14,14 +15,22 @@ enum Main {
             defer { arguments.removeSubrange(index...(index + 1)) }
             return Value(arguments[index + 1]) ?? fallback
         }
-        let withPeers = arguments.contains("--peers")
+        var peers: [PeerRows.Peer]? = arguments.contains("--peers") ? [] : nil
         arguments.removeAll { $0 == "--peers" }
+        while arguments.contains("--peer") {
+            let words = option("--peer", "").split(separator: "=", maxSplits: 1).map(String.init)
+            guard words.count == 2 else {
+                print("--peer takes NAME=PROGRAM")
+                exit(64)
+            }
+            peers = (peers ?? []) + [PeerRows.Peer(name: words[0], program: words[1])]
+        }
         let growth = arguments.firstIndex(of: "--growth").map { arguments.remove(at: $0) } != nil
-        let (rounds, scale) = (option("--rounds", 3), option("--scale", 1.0))
+        let (rounds, scale, named) = (option("--rounds", 3), option("--scale", 1.0), peers)
         let chosen = arguments
         if growth {
             run {
-                let setting = Setting(rounds: rounds, scale: scale, withPeers: withPeers)
+                let setting = Setting(rounds: rounds, scale: scale, peers: named)
                 defer { setting.end() }
                 return await Growth(setting: setting).run(chosen)
             }
@@ -42,7 +51,7 @@ enum Main {
         }
         if rows.isEmpty { exit(failed ? 70 : 0) }
         run { [failed] in
-            let setting = Setting(rounds: rounds, scale: scale, withPeers: withPeers)
+            let setting = Setting(rounds: rounds, scale: scale, peers: named)
             defer { setting.end() }
             return await printTable(rows.map(\.name), setting) && !failed
         }

@@ -6,11 +6,12 @@ final class Setting {
     let scale: Double
     private var brokers: [Child] = []
 
-    /// Whether other clients are measured too.
-    let withPeers: Bool
+    /// The other clients that are measured too; nil if none are.
+    let peers: PeerRows?
 
-    init(rounds: Int, scale: Double, withPeers: Bool) {
-        self.withPeers = withPeers
+    /// - Parameter peers: those that are named; nil if no other clients are measured.
+    init(rounds: Int, scale: Double, peers: [PeerRows.Peer]?) {
+        self.peers = peers.map { PeerRows(rounds: rounds, scale: scale, peers: PeerRows.find($0)) }
         self.rounds = rounds
         self.scale = scale
     }
@@ -81,9 +82,9 @@ final class Setting {
         ("store-memory", { [try await $0.stores.row(.memory)] }),
         ("store-file", { [try await $0.stores.row(.file)] }),
         ("store-synced", { [try await $0.stores.row(.synced)] }),
-        ("peers-connections", { $0.withPeers ? $0.peers.connections($0.mqtt, $0.traffic.limit) : [] }),
-        ("peers-mqtt", { $0.withPeers ? try $0.peers.mqtt($0.mqtt) : [] }),
-        ("peers-stomp", { $0.withPeers ? try $0.peers.stomp($0.stomp) : [] }),
+        ("peers-connections", { $0.peers?.connections($0.mqtt, $0.traffic.limit) ?? [] }),
+        ("peers-mqtt", { try $0.peers?.mqtt($0.mqtt) ?? [] }),
+        ("peers-stomp", { try $0.peers?.stomp($0.stomp) ?? [] }),
     ]
 
     var mainActor: MainActorRows {
@@ -92,10 +93,9 @@ final class Setting {
             rounds: rounds, count: mqtt.scaled(10_000), mqtt: { try await mqtt.client() },
             stomp: { try await stomp.client() })
     }
-    var latency: LatencyRows { LatencyRows(rounds: rounds, scale: scale, peers: withPeers ? peers : nil) }
+    var latency: LatencyRows { LatencyRows(rounds: rounds, scale: scale, peers: peers) }
     var starts: StartRows { StartRows(port: mqtt.port, limit: mqtt.limit, rounds: rounds, scale: scale) }
     var stores: StoreRows { StoreRows(mqtt: mqtt, rounds: rounds) }
-    var peers: PeerRows { PeerRows(rounds: rounds, scale: scale) }
 
     private(set) lazy var mqtt = Result {
         MQTTRows(

@@ -207,7 +207,7 @@ public struct MQTTConfiguration: Sendable, Equatable, CustomStringConvertible {
     /// 67,108,864 bytes (64 MiB).
     ///
     /// When it is reached, nothing more is read from the connection until half of it is free again; pings are still sent.
-    /// One read of the socket, up to 512 KiB, may exceed it. See ``BufferPolicy`` for the bounds of one subscription.
+    /// One read of the socket, up to 128 KiB, may exceed it. See ``BufferPolicy`` for the bounds of one subscription.
     public var maximumUnreadBytes = 64 << 20
 
     /// Makes a configuration with the default of each option.

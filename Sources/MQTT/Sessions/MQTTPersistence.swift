@@ -79,7 +79,13 @@ final class MQTTPersistence: Sendable {
             case .opens: open(core)
             case .waits: break
             }
-            try await call.answer(ifCancelled: .failure(.cancelledWait)).get()
+            do throws(MQTTError) {
+                try await call.answer(ifCancelled: .failure(.cancelledWait)).get()
+            } catch {
+                // A cancelled publisher does not look again whether the client has disconnected meanwhile.
+                if purpose == .publish, error.code == .cancelled { Task { await close(core) } }
+                throw error
+            }
             hasWaited = true
         }
     }

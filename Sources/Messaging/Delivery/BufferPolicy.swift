@@ -18,7 +18,7 @@ public struct BufferPolicy: Sendable, Equatable {
     /// The maximum number of waiting messages. Default: 65,536.
     public var messages: Int
     /// The maximum memory of waiting messages in bytes: their bytes, about 40 more for each, and 256 for those of one read.
-    /// One read of the socket, up to 512 KiB, may exceed it. Default: 16 MiB.
+    /// One read of the socket, up to 128 KiB, may exceed it. Default: 16 MiB.
     public var bytes: Int
     /// What happens to messages without a guarantee when either bound is reached. Default: `dropOldest`.
     public var overflow: Overflow

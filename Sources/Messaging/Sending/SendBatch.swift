@@ -205,7 +205,7 @@ package struct SendBatches<Message: Sendable, Answer: Sendable>: Sendable {
     }
 
     /// Takes the next batch out whose task waits for no more answers than there were: it is fed, or its wait ends.
-    package mutating func takeDue() -> Batch? { due.isEmpty ? nil : due.removeFirst() }
+    @inlinable package mutating func takeDue() -> Batch? { due.isEmpty ? nil : due.removeFirst() }
 
     /// Fails all batches: no message of theirs will be answered.
     package mutating func failAll(_ failure: Answer, into ended: inout UniqueArray<Resumption<Bool>>) {

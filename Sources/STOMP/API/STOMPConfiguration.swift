@@ -88,7 +88,7 @@ public struct STOMPConfiguration: Sendable, CustomStringConvertible {
     /// The maximum memory in bytes of received messages that wait in all subscriptions of the connection. Default: 64 MiB.
     ///
     /// When it is reached, nothing more is read from the connection until half of it is free again; heart-beats still go
-    /// out. One read of the socket, up to 512 KiB, may exceed it. See ``BufferPolicy`` for the bounds of one subscription.
+    /// out. One read of the socket, up to 128 KiB, may exceed it. See ``BufferPolicy`` for the bounds of one subscription.
     public var maximumUnreadBytes = 64 << 20
 
     /// Makes a configuration with the default of each option.

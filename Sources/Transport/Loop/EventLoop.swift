@@ -79,9 +79,10 @@ package final class EventLoop: @unchecked Sendable {
     }
 
     /// The size of the one buffer that all connections of a loop read into. What a read costs beside its bytes (waking
-    /// the sender and the receiver) is some 20 µs, which counts in smaller reads. Pages that no read has reached take no
-    /// memory.
-    package static let readBufferSize = 512 * 1024
+    /// the sender and the receiver) is some 20 µs, which counts in smaller reads; larger ones leave the processor's cache
+    /// before they are parsed. Messages of 0 to 4 KiB arrive 1.5 times as fast as with 512 KiB, and 1.3 times as fast as
+    /// with 64 KiB.
+    package static let readBufferSize = 128 * 1024
 
     /// The time in nanoseconds that tasks may use the loop without a pause before that is reported.
     private static let longestHold: Int64 = 100_000_000

@@ -3,28 +3,34 @@ import Foundation
 /// Other clients on the same machine, in the same minute, against the same brokers: `--peers`.
 ///
 /// Needs `libmosquitto-dev` and `libpaho-mqtt-dev` of Debian, and stomp.py for the Python that `PYTHON` names; a peer that
-/// is missing is left out with a word on standard error.
+/// is missing is left out with a word on standard error. Clients of other languages are programs that take the same
+/// arguments as `peer_mosquitto`: `--peer NAME=PROGRAM`.
 struct PeerRows {
     struct Peer {
         let name: String
         let program: String
-        let library: String
     }
 
     let rounds: Int
     let scale: Double
-    static let peers = [
-        Peer(name: "libmosquitto", program: "peer_mosquitto", library: "-lmosquitto"),
-        Peer(name: "Paho C", program: "peer_paho", library: "-lpaho-mqtt3a"),
-    ]
+    let peers: [Peer]
+
+    /// The peers in C that can be compiled here, and those that are named.
+    static func find(_ named: [Peer]) -> [Peer] {
+        let libraries = [
+            ("libmosquitto", "peer_mosquitto", "-lmosquitto", "libmosquitto-dev"),
+            ("Paho C", "peer_paho", "-lpaho-mqtt3a", "libpaho-mqtt-dev"),
+        ]
+        return libraries.compactMap { name, program, library, package in
+            let path = try? Shell.compile(program, options: [library, "-lpthread"])
+            if path == nil { complain("\(name) is left out: it cannot be compiled. Install \(package).") }
+            return path.map { Peer(name: name, program: $0) }
+        } + named
+    }
 
     func mqtt(_ mqtt: MQTTRows) throws -> [Row] {
         var rows: [Row] = []
-        for peer in Self.peers {
-            guard let program = try? Shell.compile(peer.program, options: [peer.library, "-lpthread"]) else {
-                complain("\(peer.name) cannot be compiled: install its -dev package")
-                continue
-            }
+        for peer in peers {
             for (mode, what, count) in [
                 ("publish", "QoS 0 publish", 300_000), ("window", "QoS 1 publish, window 100", 200_000),
                 ("receive", "QoS 0 receive", 1_000_000),
@@ -33,14 +39,14 @@ struct PeerRows {
                 let row = Row("\(peer.name): MQTT \(what)", unit: "msg/s", goal: "a peer")
                 rows += measured(row) {
                     let limit = Double(count) / (try seconds(mqtt.limit, [mqtt.port, mode, "\(count)"]))
-                    return (Double(count) / (try seconds(program, [mqtt.port, mode, "\(count)"])), limit)
+                    return (Double(count) / (try seconds(peer.program, [mqtt.port, mode, "\(count)"])), limit)
                 }
             }
             let count = max(1000, Int(10_000 * scale))
             let row = Row("\(peer.name): MQTT QoS 1 round trip, median", unit: "ns", isRate: false, goal: "a peer")
             rows += measured(row) {
                 let limit = try seconds(mqtt.limit, [mqtt.port, "roundtrip", "\(count)"])
-                return (try seconds(program, [mqtt.port, "roundtrip", "\(count)"]), limit)
+                return (try seconds(peer.program, [mqtt.port, "roundtrip", "\(count)"]), limit)
             }
         }
         return rows
@@ -48,35 +54,30 @@ struct PeerRows {
 
     /// Through a real broker, beside the same in C.
     func latency(_ name: String, port: String, qos: Int, count: Int) -> [Row] {
-        Self.peers.flatMap { peer -> [Row] in
-            guard let program = try? Shell.compile(peer.program, options: [peer.library, "-lpthread"]),
-                let limit = try? Shell.compile("latency_limit")
-            else { return [] }
+        peers.flatMap { peer -> [Row] in
+            guard let limit = try? Shell.compile("latency_limit") else { return [] }
             let row = Row(
                 "\(peer.name): \(name), publish to receive, median", unit: "ns", isRate: false, goal: "a peer")
             return measured(row) {
                 let inC = try seconds(limit, [port, "mqtt\(qos)", "\(count)"])
-                return (try seconds(program, [port, "latency\(qos)", "\(count)"]), inC)
+                return (try seconds(peer.program, [port, "latency\(qos)", "\(count)"]), inC)
             }
         }
     }
 
     /// Connections one after the other, and programs that publish one message.
     func connections(_ mqtt: MQTTRows, _ connecting: String) -> [Row] {
-        Self.peers.flatMap { peer -> [Row] in
-            guard let program = try? Shell.compile(peer.program, options: [peer.library, "-lpthread"]) else {
-                return []
-            }
+        peers.flatMap { peer -> [Row] in
             let count = max(100, Int(2_000 * scale))
             let row = Row("\(peer.name): MQTT connect and disconnect", unit: "/s", goal: "a peer")
             let start = Row("\(peer.name): process start to first message", unit: "µs", isRate: false, goal: "a peer")
             return measured(row) {
                 let limit = Double(count) / (try seconds(connecting, [mqtt.port, "4", "connect", "\(count)"]))
-                return (Double(count) / (try seconds(program, [mqtt.port, "connect", "\(count)"])), limit)
+                return (Double(count) / (try seconds(peer.program, [mqtt.port, "connect", "\(count)"])), limit)
             }
                 + measured(start) {
                     (
-                        try StartRows.time(program, [mqtt.port, "window", "1"], times: 20),
+                        try StartRows.time(peer.program, [mqtt.port, "window", "1"], times: 20),
                         try StartRows.time(mqtt.limit, [mqtt.port, "window", "1"], times: 20)
                     )
                 }
@@ -90,7 +91,7 @@ struct PeerRows {
             (try? Shell.run(python, ["-c", "import importlib.util; exit(not importlib.util.find_spec('stomp'))"]))
                 != nil
         else {
-            complain("stomp.py does not run with \(python): name a Python that has it with PYTHON")
+            Self.complain("stomp.py does not run with \(python): name a Python that has it with PYTHON")
             return []
         }
         return [("send", "send"), ("receive", "receive")].flatMap { mode, what in
@@ -112,7 +113,7 @@ struct PeerRows {
             }
             return [row]
         } catch {
-            complain("\(row.name) is left out: \(error)")
+            Self.complain("\(row.name) is left out: \(error)")
             return []
         }
     }
@@ -123,7 +124,7 @@ struct PeerRows {
         return words.first.flatMap { Double($0) } ?? .nan
     }
 
-    private func complain(_ text: String) {
+    private static func complain(_ text: String) {
         FileHandle.standardError.write(Data((text + "\n").utf8))
     }
 }
