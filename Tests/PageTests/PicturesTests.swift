@@ -77,6 +77,8 @@ extension BrowserTests {
                 "document.querySelector('#scroller').dispatchEvent(new WheelEvent('wheel', { deltaY: -1 }))")
             try await inspector.click("#rows tr.sent:not([hidden])")
             try await inspector.wait(until: "document.getElementById('fields').children.length > 0")
+            // The row is marked when the table is next drawn.
+            try await inspector.wait(until: "document.querySelector('#rows tr[aria-selected=true] .type') !== null")
             #expect(
                 try await inspector.text(of: "#details-title")
                     == inspector.text(of: "#rows tr[aria-selected=true] .type"))

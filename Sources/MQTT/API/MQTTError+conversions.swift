@@ -18,6 +18,7 @@ extension MQTTError {
                         + " (with queuesQoS0WhileOffline, QoS 0 messages wait too)."
                 )
             case .queueFull: (.queueFull, " Set maximumQueuedMessages, maximumQueuedBytes or queueOverflow.")
+            case .largerThanQueue: (.queueFull, " Raise maximumQueuedBytes, or send less in one message.")
             case .closing: (.disconnected, "")
             case .packetTooLarge, .qosNotSupported, .retainNotAvailable, .subscriptionNotSupported: (.notAllowed, "")
             default: (.invalidRequest, "")

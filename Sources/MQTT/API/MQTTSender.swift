@@ -260,6 +260,7 @@ struct MQTTSender {
 
     private func waitsForRoom(_ error: MQTTError) -> Bool {
         error.code == .queueFull && core.settings.options.queueOverflow == .wait
+            && (error.underlying as? MQTTUsageError)?.code != .largerThanQueue
     }
 
     /// Waits until the queue has room, or the client stops connecting.

@@ -30,6 +30,8 @@ final class MQTTSettings: Sendable {
     static func of(_ configuration: MQTTConfiguration) -> MQTTSettings {
         var options = configuration
         options.clientID = ""
+        // One message at a time: an outbox that is full when it is empty would never have room.
+        options.maximumOutboxBytes = max(1, options.maximumOutboxBytes)
         return latest.withLock { [options] latest in
             let known = latest.settings
             if let known, known.options == options { return known }

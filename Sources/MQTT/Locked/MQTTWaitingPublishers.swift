@@ -249,10 +249,14 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
                 }
             }
         }
-        if afterLock.work.effects.queueHasRoom {
-            var rooms = roomWaiters.takeAll()
-            rooms.drain { afterLock.work.roomWaiters.append($0) }
-        }
+        if afterLock.work.effects.queueHasRoom { resumeRoomWaiters(into: afterLock) }
+    }
+
+    /// Those who wait for room in the queue try again: there is some, or the connection has ended, without which messages of
+    /// QoS 0 are refused.
+    mutating func resumeRoomWaiters(into afterLock: MQTTAfterLock) {
+        var rooms = roomWaiters.takeAll()
+        rooms.drain { afterLock.work.roomWaiters.append($0) }
     }
 
     /// Remembers the properties of PUBREC until PUBCOMP.

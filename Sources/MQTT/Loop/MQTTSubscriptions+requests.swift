@@ -140,6 +140,8 @@ extension MQTTSubscriptions {
         return lists.indices.flatMap { index in
             if case .failure(let error) = written[index] {
                 _ = router.takeRequest(tokens[index])
+                // The connection is ending: the next one of the session repeats it.
+                if error.code == .closing || error.code == .notConnected { router.forgetLater(lists[index]) }
                 if error.code == .packetTooLarge, lists[index].count > 1 {
                     return unsubscribePackets(lists[index].map { [$0] }, properties)
                 }

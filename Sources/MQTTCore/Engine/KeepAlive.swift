@@ -42,9 +42,11 @@ package struct KeepAlive: Sendable {
         pingSent = .max
     }
 
+    /// The connection has ended, and with it a pause of reading.
     mutating func stop() {
         interval = 0
         pingSent = .max
+        readingPaused = false
     }
 
     mutating func sent(at now: Int64) { lastSent = max(lastSent, now) }

@@ -15,7 +15,7 @@ extension MQTTEngine {
     /// - Parameter token: the token in the message's ``MQTTPublishCompletion``.
     /// - Throws: before anything is written: ``MQTTUsageError/Code/notConnected`` (QoS 0 without a connection),
     ///   ``MQTTUsageError/Code/invalidTopic``, ``MQTTUsageError/Code/packetTooLarge``, ``MQTTUsageError/Code/qosNotSupported``,
-    ///   ``MQTTUsageError/Code/retainNotAvailable``, ``MQTTUsageError/Code/queueFull``, ``MQTTUsageError/Code/propertyNotAllowed``,
+    ///   ``MQTTUsageError/Code/retainNotAvailable``, ``MQTTUsageError/Code/queueFull``, ``MQTTUsageError/Code/largerThanQueue``, ``MQTTUsageError/Code/propertyNotAllowed``,
     ///   ``MQTTUsageError/Code/notInThisVersion``, ``MQTTUsageError/Code/noPacketIdentifier``.
     public mutating func publish(
         topic: String, payload: [UInt8], qos: QoS = .atMostOnce, retain: Bool = false,
@@ -177,6 +177,13 @@ extension MQTTEngine {
     var isNewestFirst: Bool { options.value.sendsNewestFirst && !options.value.persists }
 
     private mutating func checkRoom(for size: Int) throws(MQTTUsageError) {
+        // No room that others leave would ever be enough.
+        if size > options.value.maximumQueuedBytes {
+            throw MQTTUsageError(
+                .largerThanQueue,
+                "The message takes \(size) bytes, and the queue that it has to wait in, however empty, has a limit of "
+                    + "\(options.value.maximumQueuedBytes).")
+        }
         if session.window.queue.count >= options.value.maximumQueuedMessages {
             owesRoom = true
             throw MQTTUsageError(

@@ -95,6 +95,8 @@ extension MQTTUsageError.Code {
     public static var subscriptionNotSupported: Self { Self("subscriptionNotSupported") }
     /// The queue is full.
     public static var queueFull: Self { Self("queueFull") }
+    /// The message is larger than the whole queue may be.
+    public static var largerThanQueue: Self { Self("largerThanQueue") }
     /// All 65,535 packet identifiers are in use.
     public static var noPacketIdentifier: Self { Self("noPacketIdentifier") }
     /// The property is set by the engine, or not allowed in this packet.

@@ -390,11 +390,11 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
 
     private func opened(_ result: Result<OpenedStream, Client.Failure>, generation mine: UInt32) {
         loop.endWork()
-        task = nil
         guard mine == generation, phase == .opening, let client else {
             if case .success(let opened) = result { opened.stream.close() }
             return
         }
+        task = nil
         switch result {
         case .success(let opened):
             phase = .handshaking

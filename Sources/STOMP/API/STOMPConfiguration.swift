@@ -81,7 +81,8 @@ public struct STOMPConfiguration: Sendable, CustomStringConvertible {
     public var acknowledgementTimeout: Duration? = .seconds(30)
     /// Limits for frames of the server, checked before memory is allocated for them.
     public var limits = STOMPLimits()
-    /// The maximum number of receipts that are awaited at once. Default: 65,536.
+    /// The maximum number of receipts that are awaited at once; those of SUBSCRIBE and UNSUBSCRIBE may exceed it. Default:
+    /// 65,536.
     public var maximumReceipts = 65_536
     /// The maximum number of bytes that wait for the socket; senders suspend until there is room. Default: 1 MiB.
     public var maximumOutboxBytes = 1 << 20

@@ -38,6 +38,9 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
             opener: opener, reconnect: Shared(configuration.reconnect), serverOrder: configuration.serverOrder,
             connectTimeout: configuration.connectTimeout,
             network: configuration.usesNetworkMonitor ? network ?? loop.networkMonitor : nil, loop: loop)
+        var configuration = configuration
+        // One frame at a time: an outbox that is full when it is empty would never have room.
+        configuration.maximumOutboxBytes = max(1, configuration.maximumOutboxBytes)
         self.configuration = configuration
         self.loop = loop
         let machine = STOMPMachine(engine: STOMPEngine(configuration: configuration.engineConfiguration))

@@ -215,7 +215,6 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
             call.end(route.endedAtBroker ? .success(()) : .failure(Self.remainsAtBroker(route)))
             return
         }
-        route.endedAtBroker = true
         var unanswered = 0
         defer { tellEnd(of: route, unanswered) }
         let durable = route.options.durableName.flatMap { core.profile.durableHeaders(name: $0) }
@@ -230,6 +229,7 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
                 try engine.deleteDurable(id: route.id, headers: durable, receiptToken: token, at: now)
                 return unanswered
             }
+            route.endedAtBroker = true
             unsubscribes[receipt] = call
         } catch {
             call.end(.failure(error))

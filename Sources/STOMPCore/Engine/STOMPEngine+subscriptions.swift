@@ -20,7 +20,6 @@ extension STOMPEngine {
             "There is a subscription with the id \"\(id)\" already. Choose another, or unsubscribe first.")
         let receiptName = try checkHeaders(headers, ReservedHeaders.subscribe, hasToken: receiptToken != nil)
         try checkBrokerLimits(headers, destination)
-        if receiptToken != nil { try checkReceipts() }
         let number = receiptToken != nil && receiptName == nil ? receipts.nextNumber : 0
         try FrameWriter.writeFrame(
             into: &output, "SUBSCRIBE", STOMPEscaping(version),
@@ -65,7 +64,8 @@ extension STOMPEngine {
                 .unknownSubscription, "There is no subscription with the id \"\(id)\" on this connection.")
         }
         try writeFrame(
-            "UNSUBSCRIBE", headers, ReservedHeaders.unsubscribe, room: FrameWriter.room(for: id), receiptToken, at: now
+            "UNSUBSCRIBE", headers, ReservedHeaders.unsubscribe, room: FrameWriter.room(for: id), receiptToken,
+            boundsReceipts: false, at: now
         ) { $0.put("id", id) }
         return subscriptions.remove(at: index).unanswered.count
     }
@@ -87,7 +87,8 @@ extension STOMPEngine {
     ) throws(STOMPUsageError) {
         try requireConnected()
         try writeFrame(
-            "UNSUBSCRIBE", headers, ReservedHeaders.unsubscribe, room: FrameWriter.room(for: id), receiptToken, at: now
+            "UNSUBSCRIBE", headers, ReservedHeaders.unsubscribe, room: FrameWriter.room(for: id), receiptToken,
+            boundsReceipts: false, at: now
         ) { $0.put("id", id) }
     }
 
@@ -198,10 +199,10 @@ extension STOMPEngine {
     /// A frame without a body, with a receipt when there is a token.
     mutating func writeFrame(
         _ command: StaticString, _ headers: STOMPHeaders, _ reserved: [StaticString], room: Int,
-        _ receiptToken: UInt64?, at now: Int64, _ head: (inout FrameWriter) -> Void
+        _ receiptToken: UInt64?, boundsReceipts: Bool = true, at now: Int64, _ head: (inout FrameWriter) -> Void
     ) throws(STOMPUsageError) {
         let receiptName = try checkHeaders(headers, reserved, hasToken: receiptToken != nil)
-        if receiptToken != nil { try checkReceipts() }
+        if boundsReceipts, receiptToken != nil { try checkReceipts() }
         let number = receiptToken != nil && receiptName == nil ? receipts.nextNumber : 0
         try FrameWriter.writeFrame(
             into: &output, command, STOMPEscaping(version), headRoom: room + 96, headers: headers

@@ -63,6 +63,20 @@ struct KeepAliveTests {
         #expect(pair.client.shouldClose)
     }
 
+    @Test func `the silence of a connection is noticed although reading was paused when the one before ended`() throws {
+        let pair = EnginePair(client: {
+            $0.keepAlive = 10
+            $0.pingTimeout = 5_000_000_000
+        })
+        try pair.connect()
+        pair.client.engine.setReadingPaused(true, at: pair.now)
+        pair.cut()
+        try pair.connect()
+        pair.advance(seconds: 10)
+        pair.advance(seconds: 5)
+        #expect(pair.client.failure == .pingTimeout)
+    }
+
     @Test func `any byte is life while PINGRESP is awaited`() throws {
         let pair = EnginePair(client: {
             $0.keepAlive = 10

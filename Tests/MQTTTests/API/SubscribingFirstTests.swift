@@ -101,6 +101,45 @@ struct SubscribingFirstTests {
         await client.disconnect()
     }
 
+    @Test func `a message of QoS 0 that waits behind a full queue before SUBACK fails when the connection ends`()
+        async throws
+    {
+        let isHeld = Mutex(false)
+        let server = ScriptedServer { step in
+            switch step.event {
+            case .connectReceived where step.connection < 3: step.accept()
+            case .subscribeReceived(let subscribe) where step.connection == 1:
+                step.perform { machine in
+                    try? machine.engine.acknowledgeSubscribe(
+                        subscribe.packetID, codes: [.success], at: MonotonicClock.now)
+                }
+            case .subscribeReceived: isHeld.withLock { $0 = true }
+            default: break
+            }
+        }
+        let client = server.client {
+            $0.requestTimeout = .patience
+            $0.connectTimeout = .patience
+            $0.maximumQueuedMessages = 1
+        }
+        try await client.connect()
+        let messages = try await client.subscribe(to: "a")
+        server.link?.dropConnection()
+        #expect(await eventually { isHeld.withLock { $0 } && client.state.isConnected })
+        async let queued = client.publish([1], to: "t", qos: .atLeastOnce)
+        #expect(await eventually { client.backlog.queuedMessages == 1 })
+        let waiting = Task { try await client.publish([2], to: "t") }
+        let array = Task { await client.publish([MQTTOutgoingMessage([3], to: "t", qos: .atMostOnce)]) }
+        try await Task.sleep(for: .milliseconds(100))
+        server.link?.dropConnection()
+        // The third connection is not accepted for as long as the test takes.
+        await #expect { try await waiting.value } throws: { ($0 as? MQTTError)?.code == .notConnected }
+        await #expect { try await array.value.check() } throws: { ($0 as? MQTTError)?.code == .notConnected }
+        withExtendedLifetime(messages) {}
+        await client.disconnect()
+        _ = try? await queued
+    }
+
     @Test func `a SUBACK that does not come after a reconnect ends the connection, and the subscription continues`()
         async throws
     {

@@ -1,7 +1,9 @@
 import MQTT
 import MQTTCore
+import Synchronization
 import TestSupport
 import Testing
+import Transport
 
 /// Subscriptions that end while there is no connection, of a session that the server keeps.
 @Suite("Client: unsubscribing without a connection", .turns)
@@ -148,6 +150,41 @@ struct UnsubscribingOfflineTests {
         withExtendedLifetime(kept) {}
         await client.disconnect()
         await bench.stop()
+    }
+
+    @Test func `a filter whose SUBSCRIBE was never answered is unsubscribed on the next connection of the session`()
+        async throws
+    {
+        let unsubscribed = Mutex<[String]>([])
+        let first = Mutex<ScriptedServer.Step?>(nil)
+        let server = ScriptedServer { step in
+            switch step.event {
+            case .connectReceived where step.connection == 1: first.withLock { $0 = step }
+            case .connectReceived: step.accept(sessionPresent: true)
+            case .unsubscribeReceived(let packet):
+                unsubscribed.withLock { $0 += packet.filters }
+                step.perform { machine in
+                    try? machine.engine.acknowledgeUnsubscribe(
+                        packet.packetID, codes: packet.filters.map { _ in .success }, at: MonotonicClock.now)
+                }
+            default: break
+            }
+        }
+        let client = server.client {
+            $0.version = .v5_0
+            $0.cleanStart = false
+            $0.sessionExpiry = .seconds(1000)
+            $0.requestTimeout = .milliseconds(500)
+        }
+        await client.start()
+        let subscribing = Task { try await client.subscribe(to: "late") }
+        #expect(await eventually { first.withLock { $0 } != nil })
+        // SUBSCRIBE is to follow CONNACK at once, so that its silence ends the connection.
+        try await Task.sleep(for: .milliseconds(50))
+        first.withLock { $0 }?.accept()
+        await #expect { _ = try await subscribing.value } throws: { ($0 as? MQTTError)?.code == .timedOut }
+        #expect(await eventually { unsubscribed.withLock { $0 } == ["late"] })
+        await client.disconnect()
     }
 
     @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])

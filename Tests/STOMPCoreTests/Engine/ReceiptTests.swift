@@ -148,6 +148,10 @@ import Testing
         #expect(send() == .tooManyReceipts)
         client.receive(receipt(3))
         #expect(send() == nil)
+        #expect(send() == .tooManyReceipts)
+        // There are as many of these as the program makes subscriptions; without them it would lose some.
+        try client.engine.subscribe(id: "1", destination: "/q", token: 1, receiptToken: 2, at: 0)
+        _ = try client.engine.unsubscribe(id: "1", receiptToken: 3, at: 0)
     }
 
     @Test func endOfTheConnectionEndsAllWaits() throws {

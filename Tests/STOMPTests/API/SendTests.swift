@@ -6,6 +6,23 @@ import TestSupport
 import Testing
 
 @Suite(.turns) struct SendTests {
+    @Test func `an outbox without room for a byte takes one message at a time`() async throws {
+        try await withBroker { broker in
+            let client = try await broker.connected { $0.maximumOutboxBytes = 0 }
+            let messages = try await client.subscribe(to: "/topic/t")
+            try await client.send("a", to: "/topic/t")
+            try await client.sendAndConfirm("b", to: "/topic/t")
+            try await client.send([STOMPOutgoingMessage("c", to: "/topic/t")])
+            var texts: [String?] = []
+            for try await message in messages {
+                texts.append(message.text)
+                if texts.count == 3 { break }
+            }
+            #expect(texts == ["a", "b", "c"])
+            await client.disconnect()
+        }
+    }
+
     @Test func eachTaskKeepsItsOrder() async throws {
         try await withBroker { broker in
             let client = try await broker.connected()

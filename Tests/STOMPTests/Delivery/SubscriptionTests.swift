@@ -26,6 +26,31 @@ import Testing
         }
     }
 
+    @Test func `more subscriptions than receipts may be awaited continue after a reconnect, and end in order`()
+        async throws
+    {
+        try await withBroker { broker in
+            let client = try await broker.connected { $0.maximumReceipts = 2 }
+            var subscriptions: [STOMPSubscription] = []
+            for number in 0..<5 { subscriptions.append(try await client.subscribe(to: "/topic/\(number)")) }
+            await broker.dropAllConnections()
+            #expect(await eventually { client.counters.connections == 2 && client.state.isConnected })
+            for (number, subscription) in subscriptions.enumerated() {
+                try await client.sendAndConfirm("\(number)", to: "/topic/\(number)")
+                for try await message in subscription {
+                    #expect(message.text == "\(number)")
+                    break
+                }
+            }
+            await withTaskGroup { group in
+                for subscription in subscriptions {
+                    group.addTask { await #expect(throws: Never.self) { try await subscription.unsubscribe() } }
+                }
+            }
+            await client.disconnect()
+        }
+    }
+
     @Test func `headers that are empty, repeated, escaped or missing are read as they were sent`() async throws {
         let server = FakeServer()
         let client = server.client()
