@@ -107,24 +107,24 @@ extension Link where Machine: ~Copyable {
 /// Watches over the last bytes of a connection: as long as they move, they may take their time.
 struct ClosingProgress {
     private var deadline = Int64.max
-    private var bytesSent = 0
+    private var start = StreamProgress()
 
-    /// Timeout for a peer that reads nothing of the remaining bytes, in nanoseconds.
+    /// Timeout for a peer that takes nothing of the remaining bytes, in nanoseconds.
     static let patience: Int64 = 5_000_000_000
 
     /// Starts the watch unless it runs; returns when to look again.
-    mutating func begin(at now: Int64, bytesSent: Int) -> Int64 {
+    mutating func begin(at now: Int64, _ progress: @autoclosure () -> StreamProgress) -> Int64 {
         if deadline == .max {
             deadline = now.advanced(byNanoseconds: Self.patience)
-            self.bytesSent = bytesSent
+            start = progress()
         }
         return deadline
     }
 
-    /// Whether the timeout has passed; starts it again if bytes have been sent since.
-    mutating func isDue(at now: Int64, bytesSent: Int) -> Bool {
+    /// Whether the timeout has passed; ends the watch if bytes have moved since.
+    mutating func isDue(at now: Int64, _ progress: StreamProgress) -> Bool {
         guard now >= deadline else { return false }
-        if bytesSent == self.bytesSent { return true }
+        if !progress.hasMoved(since: start) { return true }
         deadline = .max
         return false
     }
@@ -165,8 +165,8 @@ final class Lingering: LoopHandler, @unchecked Sendable {
 
     override func deadlineReached(at now: Int64) {
         let progress = stream.progress
-        _ = closing.begin(at: now, bytesSent: progress.acknowledged)
-        guard progress.acknowledged < progress.written, !closing.isDue(at: now, bytesSent: progress.acknowledged) else {
+        _ = closing.begin(at: now, progress)
+        guard progress.acknowledged < progress.written, !closing.isDue(at: now, progress) else {
             return finish()
         }
         loop.setDeadline(self, to: now.advanced(byNanoseconds: Self.pause))

@@ -152,16 +152,16 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
     }
 
     override package func deadlineReached(at now: Int64) {
-        if closing.isDue(at: now, bytesSent: traffic.bytesSent) {
+        let stream = state.withLock { $0.stream }
+        let streamProgress = stream?.progress ?? StreamProgress()
+        if closing.isDue(at: now, streamProgress) {
             // The peer takes nothing of our last bytes.
             endConnection(nil, at: now)
         } else {
             let afterLock = self.afterLock
-            let stream = state.withLock { $0.stream }
-            let acknowledged = stream?.progress.acknowledged ?? 0
             state.withLock { state in
                 state.armedDeadline = .max
-                let progress = progress(state, acknowledged: acknowledged)
+                let progress = progress(state, acknowledged: streamProgress.acknowledged)
                 machine.value.handleTimeout(at: now, progress: progress, into: afterLock)
                 if machine.value.outputCount == 0 && !state.sending { trimBuffers(&state) }
             }
@@ -186,20 +186,20 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
             received = LinkTraffic.Half()
             deadline = machine.value.nextDeadline
             var next = SettleStep.nothing
-            if state.stream != nil {
+            if let stream = state.stream {
                 state.answerBytes = layers?.outputCount ?? 0
                 isReadingPaused = wantsReadingPaused(state)
                 state.readingIsPaused = isReadingPaused
                 let wantsClose = machine.value.wantsClose
-                if wantsClose {
-                    deadline = min(deadline, closing.begin(at: now, bytesSent: state.traffic.bytesSent))
-                }
                 if wantsClose && machine.value.abandonsOutput {
                     next = .abandon
                 } else if !state.sending {
                     let hasOutput = machine.value.outputCount > 0 || layers?.hasOutput == true
                     state.sending = hasOutput
                     next = hasOutput ? .send : wantsClose ? .close : .nothing
+                }
+                if wantsClose && state.sending {
+                    deadline = min(deadline, closing.begin(at: now, stream.progress))
                 }
             }
             state.armedDeadline = deadline

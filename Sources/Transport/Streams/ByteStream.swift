@@ -62,6 +62,11 @@ package struct StreamProgress: Sendable, Equatable {
     /// Bytes among them that the peer's system has acknowledged: a lower bound while others are being written.
     package var acknowledged = 0
 
+    /// Whether bytes were acknowledged meanwhile, or accepted where the stream reports no acknowledgements.
+    func hasMoved(since earlier: StreamProgress) -> Bool {
+        acknowledged != earlier.acknowledged || (acknowledged == 0 && written != earlier.written)
+    }
+
     package init(written: Int = 0, acknowledged: Int = 0) {
         self.written = written
         self.acknowledged = acknowledged

@@ -119,6 +119,57 @@ import Transport
         #expect(!Self.isOpen(server))
     }
 
+    @Test func `last bytes that wait for room in the stream may take their time as long as they move`() async throws {
+        let clock = try ManualClock()
+        let pair = MemoryPair.make()
+        pair.client.changeFaults { $0.capacity = 100 }
+        let client = Link(machine: LineMachine(Probe()), loop: clock.loop, maximumOutboxBytes: 1 << 20)
+        client.attach(pair.client)
+        await clock.waitUntilQuiet()
+        client.append([UInt8](repeating: 65, count: 100))
+        await clock.waitUntilQuiet()
+        // The stream is full by now.
+        client.perform { machine in
+            machine.output += [UInt8](repeating: 66, count: 1000)
+            machine.wantsClose = true
+        }
+        await clock.waitUntilQuiet()
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 100, alignment: 1)
+        defer { unsafe buffer.deallocate() }
+        for _ in 0..<10 {
+            await clock.advance(by: .seconds(3))
+            #expect(client.probe.ends == [])
+            #expect(unsafe pair.server.read(into: buffer) == .bytes(100))
+        }
+        await clock.waitUntilQuiet()
+        #expect(client.probe.ends == [nil])
+        #expect(unsafe pair.server.read(into: buffer) == .bytes(100))
+    }
+
+    @Test func `last bytes that wait for room in the stream and no longer move are discarded`() async throws {
+        let clock = try ManualClock()
+        let pair = MemoryPair.make()
+        pair.client.changeFaults { $0.capacity = 100 }
+        let client = Link(machine: LineMachine(Probe()), loop: clock.loop, maximumOutboxBytes: 1 << 20)
+        client.attach(pair.client)
+        await clock.waitUntilQuiet()
+        client.append([UInt8](repeating: 10, count: 50))
+        await clock.waitUntilQuiet()
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 100, alignment: 1)
+        defer { unsafe buffer.deallocate() }
+        #expect(unsafe pair.server.read(into: buffer) == .bytes(50))
+        client.perform { machine in
+            machine.output += [UInt8](repeating: 10, count: 1000)
+            machine.wantsClose = true
+        }
+        // The stream takes the first of them, its peer none.
+        await clock.advance(by: .seconds(4))
+        #expect(client.probe.ends == [])
+        await clock.advance(by: .seconds(2))
+        #expect(client.probe.ends == [nil])
+        #expect(client.probe.discardedLines == 900)
+    }
+
     @Test func `a connection whose last bytes no longer move is closed`() async throws {
         let (clock, server) = try await Self.closing()
         await clock.advance(by: .seconds(7))
