@@ -22,7 +22,8 @@ package final class LayerHandshake: LoopHandler, @unchecked Sendable {
 
     /// Returns when all layers are open; the stream is then free to be attached to a link.
     ///
-    /// When it throws, the stream is closed: `layers.timeout` at their deadline, `cancelled` with the caller's task.
+    /// When it throws, the stream is closed: at the deadline of the layers with what they report then, `cancelled` with the
+    /// caller's task.
     package static func run(
         _ layers: LayerStack, over stream: any ByteStream, loop: EventLoop
     ) async throws(TransportError) {
@@ -99,7 +100,7 @@ package final class LayerHandshake: LoopHandler, @unchecked Sendable {
     }
 
     override package func deadlineReached(at now: Int64) {
-        finish(layers.timeout)
+        finish(layers.failureAtDeadline())
     }
 
     private func advance(_ step: () throws(TransportError) -> Void) {

@@ -19,6 +19,8 @@ package protocol ByteLayer: AnyObject {
     func close(wire: inout [UInt8])
     /// The stream below ended: throws when the protocol had not (truncation).
     func endReceived() throws(TransportError)
+    /// The handshake has taken too long: throws when the peer has already said why it fails.
+    func timedOut() throws(TransportError)
     /// Whether the handshake is done.
     var isOpen: Bool { get }
     /// Whether the peer has sent its closing message.
@@ -28,6 +30,7 @@ package protocol ByteLayer: AnyObject {
 }
 
 extension ByteLayer {
+    package func timedOut() throws(TransportError) {}
     package func stopValidatingText() {}
 }
 
@@ -48,8 +51,8 @@ package final class LayerStack: @unchecked Sendable {
     var early: [UInt8] = []
     /// When the handshakes of all layers must be done.
     let deadline: Int64
-    /// What to report when they are not.
-    let timeout: TransportError
+    /// What to report when they are not, unless a layer knows more.
+    private let timeout: TransportError
 
     /// - Parameter layers: lowest first, at least one.
     package init(_ layers: [any ByteLayer], deadline: Int64, timeout: TransportError) {
@@ -142,6 +145,16 @@ package final class LayerStack: @unchecked Sendable {
     /// The highest layer that has begun knows best what the end of the stream means.
     func endReceived() throws(TransportError) {
         for layer in layers[..<started].reversed() { try layer.endReceived() }
+    }
+
+    /// What to report at the deadline.
+    func failureAtDeadline() -> TransportError {
+        do throws(TransportError) {
+            for layer in layers[..<started].reversed() { try layer.timedOut() }
+        } catch {
+            return error
+        }
+        return timeout
     }
 
     /// Takes back what could not be written yet; it goes out first.

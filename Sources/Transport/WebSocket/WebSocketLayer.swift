@@ -105,6 +105,13 @@ package final class WebSocketLayer: ByteLayer {
         try judge()
     }
 
+    package func timedOut() throws(TransportError) {
+        guard !isOpen else { return }
+        // A refusal counts although its body has not ended; without one there is no outcome.
+        try? handshake.streamEnded()
+        try judge()
+    }
+
     private static func refusal(_ response: WebSocketRefusedResponse, _ peer: String) -> TransportError {
         let reason = OneLine.text(response.reason, limit: 200)
         let status = reason.isEmpty ? "\(response.status)" : "\(response.status) \(reason)"

@@ -79,6 +79,62 @@ import Transport
     @Test func `a server that says nothing is given up at the deadline`() async throws {
         #expect(try await refusal(nil, timeout: 100_000_000) == TransportError(.timedOut, "too slow"))
     }
+
+    /// What a client reports at its deadline of a server that sends `answer` and leaves the connection open.
+    private func failureAtDeadline(_ answer: String, through proxy: ProxyServer? = nil) async throws -> TransportError?
+    {
+        let clock = try ManualClock()
+        let pair = MemoryPair.make()
+        let layer = try WebSocketLayer(
+            host: "localhost", port: 80, isSecure: false, target: "/ws", subprotocols: ["mqtt"],
+            options: WebSocketOptions(), acceptsText: false)
+        let layers = LayerStack(
+            try [proxy?.layer(to: "localhost", port: 80)].compactMap(\.self) + [layer],
+            deadline: clock.loop.now + 10_000_000_000, timeout: TransportError(.timedOut, "too slow"))
+        async let opening: TransportError? = {
+            do throws(TransportError) {
+                try await LayerHandshake.run(layers, over: pair.client, loop: clock.loop)
+                return nil
+            } catch {
+                return error
+            }
+        }()
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 4096, alignment: 1)
+        defer { unsafe buffer.deallocate() }
+        let isAsked = await eventually {
+            if case .bytes = unsafe pair.server.read(into: buffer) { true } else { false }
+        }
+        #expect(isAsked)
+        _ = unsafe Array(answer.utf8).withUnsafeBytes { unsafe pair.server.write(from: $0) }
+        await clock.waitUntilQuiet()
+        await clock.advance(by: .seconds(11))
+        return await opening
+    }
+
+    @Test(arguments: [
+        ("HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Basic realm=\"x\"\r\n\r\n", "Basic realm=\"x\""),
+        ("HTTP/1.1 403 Forbidden\r\nContent-Length: 70\r\n\r\nnot you", "'not you'"),
+        ("HTTP/1.1 503 \r\nTransfer-Encoding: chunked\r\n\r\n7\r\nbusy no", "'busy no'"),
+    ])
+    func `a refusal whose body does not end is reported at the deadline`(answer: String, words: String) async throws {
+        let failure = try await failureAtDeadline(answer)
+        #expect(failure?.code == .webSocketRefused)
+        #expect(failure?.message.contains(words) == true, "\(failure?.message ?? "none")")
+    }
+
+    @Test(arguments: ["", "HTTP/1.1 401 Unauthor", "HTTP/1.1 401 Unauthorized\r\n"])
+    func `an answer without a whole head is too slow at the deadline`(answer: String) async throws {
+        #expect(try await failureAtDeadline(answer) == TransportError(.timedOut, "too slow"))
+    }
+
+    @Test func `a proxy's refusal does not wait for the end of its body`() async throws {
+        let proxy = ProxyServer(.http, endpoint: .host("proxy", port: 3128))
+        #expect(try await failureAtDeadline("HTTP/1.1 403 No\r\n\r\n", through: proxy)?.code == .proxyRefused)
+        let failure = try await failureAtDeadline("HTTP/1.1 200 Connected\r\n\r\n", through: proxy)
+        #expect(failure == TransportError(.timedOut, "too slow"))
+        let refusal = "HTTP/1.1 200 Connected\r\n\r\nHTTP/1.1 401 Unauthorized\r\n\r\n"
+        #expect(try await failureAtDeadline(refusal, through: proxy)?.code == .webSocketRefused)
+    }
 }
 
 /// Reads a request's head, answers, and ends the connection.
