@@ -219,6 +219,31 @@ struct TerminalTests {
         #expect(problems.withLock { $0 } == [EPIPE])
     }
 
+    @Test func aConsoleIsClosedWithoutWaitingForAReaderThatHasStopped() async throws {
+        let pipe = Pipe()
+        let output = pipe.fileHandleForWriting.fileDescriptor
+        let flags = fcntl(output, F_GETFL)
+        _ = fcntl(output, F_SETFL, flags | O_NONBLOCK)
+        let filler = [UInt8](repeating: 32, count: 4096)
+        while write(output, filler, filler.count) > 0 {}
+        _ = fcntl(output, F_SETFL, flags)
+        let console = Console(output: output, errors: -1, environment: [:]) { _ in }
+        // Waits in the console, until the reader reads.
+        Thread.detachNewThread { console.line("late") }
+        console.closeWithoutWaiting()
+        var text = Data()
+        while !text.suffix(5).elementsEqual("late\n".utf8) { text += pipe.fileHandleForReading.availableData }
+    }
+
+    @Test func aTerminalThatTakesOutputIsClosedLikeAnyOther() async throws {
+        let terminal = try PseudoTerminal()
+        let console = Console(output: terminal.slave, errors: -1, environment: ["TERM": "xterm"]) { _ in }
+        console.bar([[StyledText("a bar")]])
+        console.closeWithoutWaiting()
+        console.line("after")
+        #expect(try await terminal.read(until: "after") == "a bar\r\u{1B}[Kafter")
+    }
+
     // MARK: Keys
 
     @Test func keysOfATerminalComeOneByOne() {

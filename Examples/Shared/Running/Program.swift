@@ -42,7 +42,7 @@ package struct Program: Sendable {
             case .show(let text):
                 console.text(text)
             case .run(let options):
-                Signals.watch(first: { stop.stop(.signal($0)) }, last: { console.close() })
+                Signals.watch(first: { stop.stop(.signal($0)) }, last: { console.closeWithoutWaiting() })
                 try await body(options, program)
             }
         } catch let failure as DeviceFailure {

@@ -29,7 +29,7 @@ package enum Signals {
 
     /// - Parameters:
     ///   - first: Called on a thread of its own at the first signal.
-    ///   - last: Called before the program exits at the second one.
+    ///   - last: Called before the program exits at the second one. Must not wait for anything.
     package static func watch(
         first: @escaping @Sendable (CInt) -> Void, last: @escaping @Sendable () -> Void
     ) {

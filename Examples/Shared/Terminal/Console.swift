@@ -141,13 +141,25 @@ package final class Console: Sendable {
 
     /// Takes the status lines away and gives the terminal its colours back. Later ones are ignored.
     package func close() {
-        emit { state in
-            state.isClosed = true
-            let text = state.eraser + (state.alert != nil && setsBackground ? Self.resetBackground : "")
-            state.alert = nil
-            state.bar = []
-            return text
+        emit(closing)
+    }
+
+    /// Does the same where that is possible at once: a reader that has stopped reading, or a terminal after Ctrl-S, must
+    /// not hold up a program that is to exit.
+    package func closeWithoutWaiting() {
+        _ = state.withLockIfAvailable { state in
+            let text = closing(&state)
+            guard !text.isEmpty, state.problem == nil, Descriptor.isWritable(output) else { return }
+            state.problem = Descriptor.write(text, to: output)
         }
+    }
+
+    private func closing(_ state: inout State) -> String {
+        state.isClosed = true
+        let text = state.eraser + (state.alert != nil && setsBackground ? Self.resetBackground : "")
+        state.alert = nil
+        state.bar = []
+        return text
     }
 
     private static let resetBackground = "\u{1B}]111\u{1B}\\"

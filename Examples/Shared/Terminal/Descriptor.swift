@@ -34,6 +34,12 @@ enum Descriptor {
         }
     }
 
+    /// Whether a few bytes can be written without waiting for the reader.
+    static func isWritable(_ descriptor: CInt) -> Bool {
+        var entry = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+        return unsafe poll(&entry, 1, 0) == 1 && entry.revents & Int16(POLLOUT) != 0
+    }
+
     /// A terminal that understands escape sequences.
     static func isTerminal(_ descriptor: CInt, environment: [String: String]) -> Bool {
         let term = environment["TERM"] ?? ""

@@ -30,6 +30,23 @@ struct EndingTests {
         #expect(status == .exited(128 + SIGINT) || status == .exited(128 + SIGTERM) || status == .exited(0))
     }
 
+    @Test(arguments: [SIGINT, SIGTERM])
+    func `a second signal ends a device whose output has stopped`(signal: Int32) async throws {
+        let device = try await DeviceProgram.motions.start(
+            ["--loop", "--interval", "0", "--no-page"], terminal: Command.TerminalSize())
+        try await device.waitForLine(containing: "pitch: ")
+        // Ctrl-S: what is written from now on waits for Ctrl-Q.
+        try await device.write([0x13])
+        // Two that come at once count as one.
+        let hasEnded = await eventually(timeout: .seconds(60), every: .milliseconds(100)) {
+            device.signal(signal)
+            return device.exitStatus != nil
+        }
+        #expect(hasEnded, "\(device.report)")
+        // 0 when the terminal took Ctrl-S so late that one signal was enough.
+        #expect([.exited(128 + signal), .exited(0)].contains(device.exitStatus))
+    }
+
     @Test func `a device that is still connecting stops as well`() async throws {
         let device = try await DeviceProgram.motions.start(["--broker", "mqtt://127.0.0.1:\(FreePort.next())"])
         try await device.waitForLine(containing: "trying again in")
