@@ -25,6 +25,7 @@ struct LiveReplayTests {
 
     @Test func `values go out when they are read`() async throws {
         #expect(try await sent([0, 1, 2], interval: .zero) == ["0@0", "1@0", "2@0"])
+        #expect(try await sent([0, 1, 2], interval: .seconds(1e-10)) == ["0@0", "1@0", "2@0"])
         #expect(try await sent([], interval: .zero) == [])
         #expect(try await sent([], interval: .seconds(1)) == [])
     }

@@ -47,6 +47,8 @@ struct ReplayTests {
         #expect(steps(times, .sampled(.seconds(1))) == ["0@0.0", "3@1000.0", "4@2000.0", "5@3000.0"])
         #expect(steps(times, speed: 2, .sampled(.seconds(1))) == ["0@0.0", "4@1000.0"])
         #expect(steps([0, 20, 40], .sampled(.zero)) == ["0@0.0", "1@20.0", "2@40.0"])
+        // Less than a nanosecond.
+        #expect(steps([0, 20, 40], .sampled(.seconds(1e-10))) == ["0@0.0", "1@20.0", "2@40.0"])
     }
 
     @Test func loopsStartOverAfterOneGapOfTheUsualSize() {

@@ -2,8 +2,8 @@ extension Replay {
     /// Passes on the values of a live source as they are read: recorded times do not pace them.
     ///
     /// - Parameters:
-    ///   - interval: At most one value goes out per interval, the newest; zero passes on every value. The last value
-    ///     before the end of the source always goes out.
+    ///   - interval: At most one value goes out per interval, the newest; one below a nanosecond passes on every
+    ///     value. The last value before the end of the source always goes out.
     ///   - isWanted: Called for each value when it is read; false skips it.
     package func play<Value>(
         _ source: LiveSource<Value>, interval: Duration, isWanted: @escaping @Sendable (Value) -> Bool = { _ in true },
@@ -15,7 +15,7 @@ extension Replay {
             }
             return nil
         }
-        if interval == .zero {
+        if interval.wholeNanoseconds == 0 {
             while let value = try await first() { try await body(value) }
             return Task.isCancelled ? .stopped : .atEnd
         }

@@ -16,7 +16,8 @@ package struct ReplaySteps<Value: Sendable>: Sequence, IteratorProtocol, Sendabl
     package enum Selection: Sendable {
         /// Every value at its own time, but none sooner than the interval after the one before: locations.
         case thinned(Duration)
-        /// One value per interval, the last that was recorded by then: motions. An interval of 0 is every value.
+        /// One value per interval, the last that was recorded by then: motions. An interval below a nanosecond is
+        /// every value.
         case sampled(Duration)
     }
 
@@ -61,7 +62,7 @@ package struct ReplaySteps<Value: Sendable>: Sequence, IteratorProtocol, Sendabl
             isSampled = false
         case .sampled(let interval):
             self.interval = interval.wholeNanoseconds
-            isSampled = interval > .zero
+            isSampled = self.interval > 0
         }
     }
 
