@@ -187,6 +187,26 @@ extension BrowserTests {
             }
         }
 
+        @Test func `remembers no more requests without an answer than frames`() async throws {
+            try await withBench { bench in
+                // As many as one update may hold, again and again.
+                let size = """
+                    (() => {
+                        for (let cursor = 1000500; cursor <= 1006000; cursor += 500) {
+                            const frames = Array.from({ length: 500 }, (_, index) => ({
+                                number: cursor - 499 + index, time: Date.now(), sent: true, type: 'SUBSCRIBE', size: 9,
+                                client: 'c', note: '', asks: true,
+                            }));
+                            Inspector.take({ frames, cursor, clears: 0, missed: 0, dropped: 0, paused: false });
+                        }
+                        return Inspector.unanswered;
+                    })()
+                    """
+                let number = try await bench.tab.number(size)
+                #expect(number == 5000)
+            }
+        }
+
         @Test func `shows what is hostile as text, on a phone and in the dark as well`() async throws {
             try await withBench { bench in
                 let tab = bench.tab

@@ -64,6 +64,7 @@ struct PageServerTests {
                 ("/\(token)/?url=ws://other", "/\(token)/locations.html?url=ws://other"),
                 ("/\(token)/", "/\(token)/locations.html?url=ws://127.0.0.1:61614/a%3Fb%3Dc%26d"),
                 ("/\(token)", "/\(token)/"),
+                ("/?url=%zz", "/locations.html?url=%zz"),
                 ("/locations.html?x=1", "/locations.html?x=1&url=ws://127.0.0.1:61614/a%3Fb%3Dc%26d"),
             ] {
                 let answer = try await answer("GET \(target) HTTP/1.1\r\n\r\n", from: server)
@@ -85,7 +86,12 @@ struct PageServerTests {
 
     @Test func `serves a page as it is when the query names a broker, or nobody knows one`() async throws {
         try await withServer { server in
-            for path in ["/locations.html?url=ws://other", "/motions.html"] {
+            let paths = [
+                "/locations.html?url=ws://other", "/motions.html",
+                // However it names it: the browser would come back to the same address.
+                "/locations.html?url=%zz", "/locations.html?x=1&url=%FF", "/locations.html?url=",
+            ]
+            for path in paths {
                 let answer = try await answer("GET \(path) HTTP/1.1\r\n\r\n", from: server)
                 #expect(answer.hasPrefix("HTTP/1.1 200 OK\r\n"))
             }

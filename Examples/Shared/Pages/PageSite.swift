@@ -31,7 +31,7 @@ package struct PageSite: PageContent {
         if request.path == "/" { return redirect(request, to: first) }
         // A page without a broker in its query is the visitor's way in: it is given one, as panel.js documents.
         if let page = Device.allCases.first(where: { "/" + Self.name(of: $0) == request.path }),
-            brokers[page] != nil, request.parameter("url") == nil
+            brokers[page] != nil, !request.hasParameter("url")
         {
             return redirect(request, to: page)
         }
@@ -52,7 +52,7 @@ package struct PageSite: PageContent {
     /// broker.
     private func redirect(_ request: PageRequest, to page: Device) -> HTTPResponse {
         var parts = request.query.map { [$0] } ?? []
-        if request.parameter("url") == nil, let broker = brokers[page] {
+        if !request.hasParameter("url"), let broker = brokers[page] {
             parts.append("url=" + PercentEncoding.encode(broker))
             if page == .locations, let place { parts.append("place=" + PercentEncoding.encode(place)) }
         }

@@ -81,7 +81,7 @@ const Inspector = (() => {
       if (frame.answers !== undefined) answered(frame);
       if (frame.reconnect) reconnects.push(frame.time);
     }
-    if (unanswered.size > MOST_FRAMES) unanswered.delete(unanswered.keys().next().value);
+    while (unanswered.size > MOST_FRAMES) unanswered.delete(unanswered.keys().next().value);
     if (reconnects.length > MOST_MARKS) reconnects = reconnects.slice(-MOST_MARKS);
     if (update.frames.length > 0) {
       frames.push(...update.frames);
@@ -337,5 +337,6 @@ const Inspector = (() => {
   return {
     tree, get frames() { return frames; }, get shown() { return shown; }, get follows() { return table.follows; },
     get topics() { return topics; }, get updates() { return updates; }, get reconnects() { return reconnects; },
+    get unanswered() { return unanswered.size; }, take,
   };
 })();

@@ -33,10 +33,15 @@ package struct PageRequest: Sendable {
 
     /// The value of a parameter of the query, percent-decoded; nil if it is not there or not UTF-8.
     package func parameter(_ name: String) -> String? {
-        for pair in (query ?? "").split(separator: "&") where pair.hasPrefix(name + "=") {
-            return PercentEncoding.decode(pair.dropFirst(name.count + 1))
-        }
-        return nil
+        encodedParameter(name).flatMap { PercentEncoding.decode($0) }
+    }
+
+    /// Whether the query has a parameter of this name, whatever its value.
+    package func hasParameter(_ name: String) -> Bool { encodedParameter(name) != nil }
+
+    private func encodedParameter(_ name: String) -> Substring? {
+        let pairs = (query ?? "").split(separator: "&")
+        return pairs.first { $0.hasPrefix(name + "=") }?.dropFirst(name.count + 1)
     }
 
     /// The length of the body in bytes; nil when it is malformed or the body is sent in chunks.
