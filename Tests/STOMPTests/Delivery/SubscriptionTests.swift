@@ -36,7 +36,7 @@ import Testing
             await broker.dropAllConnections()
             #expect(await eventually { client.counters.connections == 2 && client.state.isConnected })
             for (number, subscription) in subscriptions.enumerated() {
-                try await client.sendAndConfirm("\(number)", to: "/topic/\(number)")
+                try await client.send("\(number)", to: "/topic/\(number)")
                 for try await message in subscription {
                     #expect(message.text == "\(number)")
                     break
