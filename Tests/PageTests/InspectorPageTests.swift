@@ -94,7 +94,8 @@ extension BrowserTests {
                     let n = 0; for (let i = 0; i < d.length; i += 4) if (d[i] < 60 && d[i + 2] > 150 && d[i + 3] > 200) n += 1;
                     return n; })(document.getElementById('chart'))
                     """
-                #expect(try await tab.number(blue) > 10)
+                // The chart is drawn with the next frame.
+                try await tab.wait(until: "(\(blue)) > 10")
                 // With the keyboard: to the first child, back, and closed.
                 let focused = "document.activeElement.querySelector?.('.name')?.textContent"
                 func press(_ key: String) async throws {
