@@ -119,15 +119,23 @@ import Transport
         #expect(!Self.isOpen(server))
     }
 
-    @Test func `last bytes that wait for room in the stream may take their time as long as they move`() async throws {
+    /// A client that has written some bytes to a stream that holds 100, and the server's end of it.
+    private static func narrow(
+        writing bytes: [UInt8]
+    ) async throws -> (clock: ManualClock, client: Link<LineMachine>, server: MemoryStream) {
         let clock = try ManualClock()
         let pair = MemoryPair.make()
         pair.client.changeFaults { $0.capacity = 100 }
         let client = Link(machine: LineMachine(Probe()), loop: clock.loop, maximumOutboxBytes: 1 << 20)
         client.attach(pair.client)
         await clock.waitUntilQuiet()
-        client.append([UInt8](repeating: 65, count: 100))
+        client.append(bytes)
         await clock.waitUntilQuiet()
+        return (clock, client, server: pair.server)
+    }
+
+    @Test func `last bytes that wait for room in the stream may take their time as long as they move`() async throws {
+        let (clock, client, server) = try await Self.narrow(writing: [UInt8](repeating: 65, count: 100))
         // The stream is full by now.
         client.perform { machine in
             machine.output += [UInt8](repeating: 66, count: 1000)
@@ -139,25 +147,18 @@ import Transport
         for _ in 0..<10 {
             await clock.advance(by: .seconds(3))
             #expect(client.probe.ends == [])
-            #expect(unsafe pair.server.read(into: buffer) == .bytes(100))
+            #expect(unsafe server.read(into: buffer) == .bytes(100))
         }
         await clock.waitUntilQuiet()
         #expect(client.probe.ends == [nil])
-        #expect(unsafe pair.server.read(into: buffer) == .bytes(100))
+        #expect(unsafe server.read(into: buffer) == .bytes(100))
     }
 
     @Test func `last bytes that wait for room in the stream and no longer move are discarded`() async throws {
-        let clock = try ManualClock()
-        let pair = MemoryPair.make()
-        pair.client.changeFaults { $0.capacity = 100 }
-        let client = Link(machine: LineMachine(Probe()), loop: clock.loop, maximumOutboxBytes: 1 << 20)
-        client.attach(pair.client)
-        await clock.waitUntilQuiet()
-        client.append([UInt8](repeating: 10, count: 50))
-        await clock.waitUntilQuiet()
+        let (clock, client, server) = try await Self.narrow(writing: [UInt8](repeating: 10, count: 50))
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 100, alignment: 1)
         defer { unsafe buffer.deallocate() }
-        #expect(unsafe pair.server.read(into: buffer) == .bytes(50))
+        #expect(unsafe server.read(into: buffer) == .bytes(50))
         client.perform { machine in
             machine.output += [UInt8](repeating: 10, count: 1000)
             machine.wantsClose = true
