@@ -192,7 +192,9 @@ final class MQTTRouter {
     }
 
     /// Removes a route; returns the filters that are to be unsubscribed at the server.
-    func remove(_ route: MQTTRoute) -> [String] {
+    ///
+    /// - Parameter mayBeKept: whether the server may have a session with filters that this process has not subscribed.
+    func remove(_ route: MQTTRoute, mayBeKept: Bool) -> [String] {
         if route === unmatched {
             setUnmatched(nil)
             return []
@@ -204,7 +206,7 @@ final class MQTTRouter {
             entry.routes.removeAll { $0 === route }
             if entry.routes.isEmpty {
                 _ = removeEntry(key)
-                forgotten.append(request.filter)
+                if entry.wasWritten || mayBeKept { forgotten.append(request.filter) }
             }
         }
         filtersChanged()
@@ -324,6 +326,8 @@ final class MQTTFilterEntry {
     var lastGranted: MQTTReasonCode?
     /// Whether any session of the server has granted the filter.
     private(set) var wasGranted = false
+    /// Whether SUBSCRIBE was written for the filter, so that a session may have it.
+    private(set) var wasWritten = false
     /// The SUBSCRIBE that was written last and is not answered; 0 for none.
     var pending: UInt64 = 0
     /// Whether the server of this connection has granted the filter, or is about to answer.
@@ -430,6 +434,7 @@ final class MQTTFilterEntry {
     /// The callers that wait for a SUBSCRIBE that is not written get the answer to this one.
     func subscribeWritten(_ token: UInt64, at now: Int64) {
         pending = token
+        wasWritten = true
         for index in unwritten..<callers.count {
             callers[index].request = token
             callers[index].firstWritten = min(callers[index].firstWritten, now)

@@ -70,7 +70,7 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
         _ route: MQTTRoute, _ properties: MQTTProperties, _ call: PendingCall<Result<MQTTUnsubscribeResult, MQTTError>>
     ) {
         finish(route)
-        let removed = router.remove(route)
+        let removed = takeOut(route)
         // When the client has stopped, only the server may still have the subscription, in a session.
         let filters = core.supervisor.isActive ? removed : route.requests.map(\.filter)
         unsubscribeRemoved(filters, properties, call)
@@ -102,7 +102,13 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
     /// Removes a route without waiting for the server's answer; UNSUBSCRIBE is sent for filters that no other route has.
     func remove(_ route: MQTTRoute) {
         finish(route)
-        unsubscribeRemoved(router.remove(route))
+        unsubscribeRemoved(takeOut(route))
+    }
+
+    /// Takes a route out of the router; returns the filters that the server may have in a session and no other route has.
+    private func takeOut(_ route: MQTTRoute) -> [String] {
+        // Each connection subscribes or unsubscribes whatever an earlier process may have left in the session.
+        router.remove(route, mayBeKept: !core.parts.counters.hasConnected)
     }
 
     /// Ends a subscription: its receivers get `end` after what has arrived, and another subscription may get what they have

@@ -152,6 +152,34 @@ struct UnsubscribingOfflineTests {
         await bench.stop()
     }
 
+    @Test func `requests that end without a connection leave nothing to unsubscribe`() async throws {
+        let bench = try await Bench()
+        let client = try await subscriber(bench, .v3_1_1)
+        let kept = try await client.subscribe(to: "kept")
+        await loseConnection(client, bench)
+        for _ in 0..<3 {
+            await #expect {
+                try await client.request(
+                    "{}", to: "ask/{id}", responseTopic: "answer/{id}", timeout: .milliseconds(20))
+            } throws: {
+                ($0 as? MQTTError)?.code == .timedOut
+            }
+        }
+        var packets = client.inspect().makeAsyncIterator()
+        bench.setNetwork(up: true)
+        #expect(await eventually { client.state.isConnected })
+        try await client.publish("x", to: "kept", qos: .atLeastOnce)
+        #expect(try await kept.first(1).map(\.text) == ["x"])
+        await client.disconnect()
+        var unsubscribed: [String] = []
+        while let record = await packets.next() {
+            if case .unsubscribe(let unsubscribe) = record.packet { unsubscribed += unsubscribe.filters }
+            if case .disconnect = record.packet { break }
+        }
+        #expect(unsubscribed == [])
+        await bench.stop()
+    }
+
     @Test func `a filter whose SUBSCRIBE was never answered is unsubscribed on the next connection of the session`()
         async throws
     {
