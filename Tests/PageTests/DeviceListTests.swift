@@ -197,12 +197,12 @@ extension BrowserTests {
                     try await station.locate("car", Self.hundredMetres(second - 506), -122, second: second)
                 }
                 try await station.wait(for: "car", fixes: 10)
-                #expect(try await station.tab.evaluate("Locations.map.pieces('car')") == "2")
+                #expect(try await station.tab.evaluate("Locations.map.pieces('car').length") == "2")
                 try await station.tab.wait(until: "document.querySelector('.device .length').textContent === '800 m'")
                 // A tunnel is no jump: half a minute without a fix, and on at the same speed.
                 try await station.locate("car", Self.hundredMetres(-467), -122, second: 39)
                 try await station.wait(for: "car", fixes: 11)
-                #expect(try await station.tab.evaluate("Locations.map.pieces('car')") == "2")
+                #expect(try await station.tab.evaluate("Locations.map.pieces('car').length") == "2")
                 try await station.tab.wait(until: "document.querySelector('.device .length').textContent === '3.8 km'")
             }
         }
@@ -215,8 +215,46 @@ extension BrowserTests {
                     try await station.locate("car", Self.hundredMetres(7 * (second % 5)), -122, second: second)
                 }
                 try await station.wait(for: "car", fixes: 13)
-                #expect(try await station.tab.evaluate("Locations.map.pieces('car')") == "3")
+                #expect(try await station.tab.evaluate("Locations.map.pieces('car').length") == "3")
                 try await station.tab.wait(until: "document.querySelector('.device .length').textContent === '7.0 km'")
+            }
+        }
+
+        @Test func `a track goes through every fix, also those that come while no frame is drawn`() async throws {
+            try await withStation(.embedded) { station in
+                let tab = station.tab
+                let painted = """
+                    (() => {
+                        const canvas = document.querySelector('canvas.tracks');
+                        const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext('2d');
+                        copy.drawImage(canvas, 0, 0);
+                        const { data } = copy.getImageData(0, 0, canvas.width, canvas.height);
+                        return data.filter((value, index) => index % 4 === 3 && value > 0).length;
+                    })()
+                    """
+                // A tab in the background draws nothing, and nothing is drawn within one turn of a page.
+                func drive(_ way: String) async throws {
+                    try await tab.evaluate(
+                        """
+                        \(way).forEach(([north, east]) =>
+                            Locations.map.move('car', 37 + north / 1000, -122 + east / 1000, { colour: 'red', heading: null }))
+                        """)
+                }
+                let square = "[[0, 0], [0, 9], [9, 9], [9, 0], [0, 0]]"
+                try await drive(square)
+                #expect(
+                    try await tab.evaluate(
+                        "JSON.stringify(Locations.map.pieces('car')[0].map((place) => place.map((degrees) => degrees.toFixed(3))))"
+                    )
+                        == #"[["37.000","-122.000"],["37.000","-121.991"],["37.009","-121.991"],["37.009","-122.000"]]"#
+                )
+                // Once the view shows the square, a way inside of it is added to what is drawn.
+                try await tab.evaluate("new Promise((done) => setTimeout(done, 1500))")
+                let before = try await tab.number(painted)
+                try await drive("[[5, 5], [0, 0]]")
+                try await tab.evaluate(
+                    "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+                #expect(try await tab.number(painted) > before + 50)
             }
         }
 

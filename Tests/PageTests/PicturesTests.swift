@@ -52,6 +52,16 @@ extension BrowserTests {
             try await locations.click("#send")
             try await locations.wait(until: "document.querySelector('#sent li')?.dataset.receipt === 'received'")
             try await locations.wait(until: "document.getElementById('notices').textContent === ''")
+            // The vans drive on: the moment of the picture is one in which no marker covers another.
+            try await locations.wait(
+                until: """
+                    ((boxes) => boxes.every((box, index) => boxes.slice(index + 1).every((other) =>
+                        box.right + 20 < other.left || other.right + 20 < box.left || box.bottom + 20 < other.top
+                            || other.bottom + 20 < box.top)))(
+                        [...document.querySelectorAll('#map .marker, #map .bubble')]
+                            .filter((element) => element.getAttribute('aria-pressed') !== 'true')
+                            .map((element) => element.getBoundingClientRect()))
+                    """)
             try await picture("locations", locations, scratch)
             await drive.program.stop()
 

@@ -138,10 +138,15 @@ const WorldMap = (() => {
     // The name of the place that the map shows; empty if unknown.
     set place(name) { this.#where.textContent = name; }
 
-    // How many pieces the track of a device has.
+    // The track of a device in pieces, each a list of latitudes with longitudes.
     pieces(id) {
-      const { starts, count } = this.#devices.get(id).track;
-      return starts.subarray(0, count).reduce((sum, start) => sum + start, 0);
+      const { points, starts, count } = this.#devices.get(id).track;
+      const pieces = [];
+      for (let i = 0; i < count; i += 1) {
+        if (starts[i] === 1) pieces.push([]);
+        pieces.at(-1).push([latitudeOf(points[2 * i + 1]), longitudeOf(points[2 * i])]);
+      }
+      return pieces;
     }
 
     // Creates the marker of a device, or lets it glide to its new place; one that `jumps` is there at once.
@@ -160,6 +165,10 @@ const WorldMap = (() => {
         this.#devices.set(id, device);
         this.#fittedAt = 0;
       } else {
+        // A marker that is far from its last fix, as no frame was drawn or the next fix came early, is taken there: the
+        // track goes through it.
+        if (this.#glide(device, now) < 0.5) Object.assign(device, { x: device.toX, y: device.toY });
+        if (!this.#viewChanged) this.#lengthen(device, this.#tracks.getContext('2d'));
         device.track.add(device.x, device.y);
         if (jumps) {
           device.track.add(device.toX, device.toY);
