@@ -86,6 +86,25 @@ struct RunningTests {
         #expect(DeviceRunner.stagger(devices: 1000) == .milliseconds(10))
     }
 
+    @Test(arguments: [
+        (
+            "Connections end before the server answers SUBSCRIBE, for longer than requestTimeout; the request may still take effect. Try a lower qos, since some servers never answer a request for QoS 2; a smaller maximumFiltersPerRequest; or raise requestTimeout if the server needs longer.",
+            "Connections end before the server answers SUBSCRIBE; the request may still take effect."
+        ),
+        (
+            "The server did not confirm the frame within requestTimeout. Check the server, or raise acknowledgementTimeout if it needs longer.",
+            "The server did not confirm the frame in time. Check the server."
+        ),
+        (
+            "Nothing answers at localhost:1. Is RabbitMQ running? Call start(), or allow more firstConnectAttempts.",
+            "Nothing answers at localhost:1. Is RabbitMQ running?"
+        ),
+        ("The topic myTopic is refused. Ask for another one.", "The topic myTopic is refused. Ask for another one."),
+    ])
+    func `programs leave out what an error tells programmers`(message: String, line: String) {
+        #expect(DeviceFailure.withoutAdviceToProgrammers(message) == line)
+    }
+
     @Test func theSummaryCountsWhatWasDone() {
         let summary = DeviceSummary(sent: 104, skipped: 1, received: 2, reconnects: 1)
         #expect(

@@ -67,11 +67,13 @@ extension DeviceFailure {
     /// A client's message without the sentences that name the library's calls and options, which are for programmers.
     package static func withoutAdviceToProgrammers(_ message: String) -> String {
         let marks = [
-            "()", "ReconnectPolicy", "TLS options", "WebSocket options", "fallbackVersions", "version to",
-            "authentication", "maximumQueued",
+            "()", "ReconnectPolicy", "TLS options", "WebSocket options", "version to", "authentication",
         ]
-        let message = message.replacing(" within connectTimeout", with: " in time")
-            .replacing(", or raise connectTimeout", with: "")
+        // An option of the library is a word such as requestTimeout.
+        let message = message.replacing(/\ within [a-z]+[A-Z]\w*/, with: " in time")
+            .replacing(/, for longer than [a-z]+[A-Z]\w*/, with: "")
+            .replacing(/[,;] or raise [a-z]+[A-Z]\w*[^.;]*/, with: "")
+        let option = /\ [a-z]+[A-Z]\w*/
         var (sentences, rest) = ([Substring](), message[...])
         while !rest.isEmpty {
             let end = [". ", "? "].compactMap { rest.firstRange(of: $0)?.upperBound }.min() ?? rest.endIndex
@@ -79,7 +81,7 @@ extension DeviceFailure {
             rest = rest[end...]
         }
         let wanted = sentences.enumerated().filter { index, sentence in
-            index == 0 || !marks.contains(where: sentence.contains)
+            index == 0 || !marks.contains(where: sentence.contains) && !sentence.contains(option)
         }
         var text = wanted.map { String($0.element) }.joined()
         while text.hasSuffix(" ") { text.removeLast() }
