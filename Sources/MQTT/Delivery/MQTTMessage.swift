@@ -44,7 +44,11 @@ public struct MQTTMessage: ReplyMessage {
     /// Whether the server had retained the message and sent it because of the subscription.
     @inlinable public var isRetained: Bool { batch.records[index].flags.isRetained }
 
-    /// Whether the server sent the message before (DUP).
+    /// Whether the server marks the message as sent before (DUP).
+    ///
+    /// A hint only: a message with DUP may be the first to arrive, and one without may be a repetition, for example from a
+    /// publisher that sent it twice. Do not skip messages for it; compare a name of your own in the topic or the payload
+    /// [MQTT-3.3.1-3].
     public var isDuplicate: Bool { batch.records[index].flags.isDuplicate }
 
     /// The packet identifier, or nil for QoS 0.

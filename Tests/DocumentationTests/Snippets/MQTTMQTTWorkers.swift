@@ -5,7 +5,7 @@ import MQTT
 func workOffJobs(
     _ url: String, store directory: String, handle: (MQTTMessage) async throws -> String
 ) async throws {
-    // 1. The server keeps the session while the worker is away, and the store while no process runs.
+    // 1. The server keeps the session while the worker is away; the store keeps answers over a crash of the process.
     var configuration = MQTTConfiguration(clientID: "worker-1")
     configuration.version = .v5_0
     configuration.cleanStart = false
