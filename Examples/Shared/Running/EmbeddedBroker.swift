@@ -32,23 +32,29 @@ struct EmbeddedBroker: Sendable {
             case .motions: options.mqttPort = .exactly(port)
             }
         }
+        let broker: LoopbackBroker
         do {
-            let broker = try await LoopbackBroker.start(options)
-            guard wishes.servesPage else { return EmbeddedBroker(broker, page: nil, for: device) }
-            let webSocket = broker.urls.ws ?? ""
-            let site = PageSite(
-                first: device, brokers: [.locations: webSocket, .motions: webSocket], frames: FrameLog(limit: 2_000),
-                publisher: PagePublisher(), place: place)
-            do {
-                let page = try await PageServer.start(site, port: UInt16(wishes.pagePort ?? 0))
-                return EmbeddedBroker(broker, page: page, site, for: device)
-            } catch {
-                await broker.stop()
-                throw error
-            }
+            broker = try await LoopbackBroker.start(options)
         } catch {
-            throw DeviceFailure(.unavailable, "the embedded broker cannot listen on loopback: \(error)")
+            throw failure(of: "embedded broker", option: "--port", error)
         }
+        guard wishes.servesPage else { return EmbeddedBroker(broker, page: nil, for: device) }
+        let webSocket = broker.urls.ws ?? ""
+        let site = PageSite(
+            first: device, brokers: [.locations: webSocket, .motions: webSocket], frames: FrameLog(limit: 2_000),
+            publisher: PagePublisher(), place: place)
+        do {
+            let page = try await PageServer.start(site, port: UInt16(wishes.pagePort ?? 0))
+            return EmbeddedBroker(broker, page: page, site, for: device)
+        } catch {
+            await broker.stop()
+            throw failure(of: "headquarters page", option: "--page-port", error)
+        }
+    }
+
+    private static func failure(of listener: String, option: String, _ error: any Error) -> DeviceFailure {
+        let reason = "\(error)".replacing("Cannot listen", with: "cannot listen")
+        return DeviceFailure(.unavailable, "the \(listener) \(reason) Give another port with \(option)")
     }
 
     private init(_ broker: LoopbackBroker, page: PageServer?, _ site: PageSite? = nil, for device: Device) {

@@ -105,6 +105,18 @@ struct BadInputTests {
         #expect(try await device.end() == .exited(0))
     }
 
+    @Test func `a port that is taken is named with its option`() async throws {
+        let other = try await LoopbackBroker.start()
+        let port = "\(other.ports.stomp ?? 0)"
+        for (option, listener) in [("--port", "embedded broker"), ("--page-port", "headquarters page")] {
+            try await expect(
+                .locations, [option, port, "--once"], 69,
+                "the \(listener) cannot listen on 127.0.0.1:\(port): Address already in use. Give another port with \(option)"
+            )
+        }
+        await other.stop()
+    }
+
     @Test func `a server that hangs up before it has accepted us speaks another protocol, too`() async throws {
         // Each program's embedded broker serves both protocols.
         let other = try await DeviceProgram.motions.start(["--loop"])
