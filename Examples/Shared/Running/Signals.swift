@@ -53,7 +53,11 @@ package enum Signals {
         #endif
         let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
         source.setEventHandler(handler: action)
+        // Dispatch installs its handler later, on a thread of its own; until then the signal would kill us.
+        let isInstalled = DispatchSemaphore(value: 0)
+        source.setRegistrationHandler { isInstalled.signal() }
         source.activate()
+        isInstalled.wait()
         unsafe sources.append(source)
     }
 

@@ -9,13 +9,23 @@ struct EndingTests {
     func `a signal makes a device leave its broker properly`(program: DeviceProgram, signal: Int32) async throws {
         let device = try await program.start(["--frames", "--loop"])
         try await device.waitForLine(containing: program == .motions ? "pitch: " : "φ:")
-        #expect(try await device.end(by: signal) == .exited(0))
+        let status = try await device.end(by: signal)
+        #expect(status == .exited(0))
         let lines = device.lines()
         let unsubscribe = try #require(lines.firstIndex { $0.hasPrefix(">>> UNSUBSCRIBE") })
         let disconnect = try #require(lines.firstIndex { $0.hasPrefix(">>> DISCONNECT") })
         #expect(unsubscribe < disconnect)
         #expect(lines.last?.hasPrefix("summary: ") == true)
         #expect(device.text(.errors) == "")
+    }
+
+    @Test(arguments: DeviceProgram.allCases)
+    func `a signal that comes with the first line ends a device properly, too`(program: DeviceProgram) async throws {
+        for _ in 1...10 {
+            let device = try await program.start(["--loop"])
+            try await device.waitForLine(containing: "built-in")
+            #expect(try await device.end(by: SIGINT) == .exited(0))
+        }
     }
 
     @Test func `a second signal ends a device at once`() async throws {
