@@ -14,36 +14,66 @@ package struct ServiceRecord: Sendable, Hashable {
         self.target = target
     }
 
-    /// Asks DNS, on a thread of its own, since that blocks.
+    /// Asks DNS, on a thread of its own, since that blocks. A cancelled task does not wait for the answer.
     ///
-    /// - Parameter name: such as `_mqtt._tcp.example.com`.
+    /// - Parameters:
+    ///   - name: such as `_mqtt._tcp.example.com`.
+    ///   - ask: asks the name servers; the system's way unless a test has another.
     /// - Returns: the records in the order of the answer; at least one.
-    package static func lookUp(_ name: String) async throws(TransportError) -> [ServiceRecord] {
+    package static func lookUp(
+        _ name: String, ask: @escaping @Sendable (String) -> [UInt8]? = { ask($0) }
+    ) async throws(TransportError) -> [ServiceRecord] {
+        guard !name.utf8.contains(0) else {
+            // The C library would see the part before it.
+            throw TransportError(.unknownHost, "The domain contains a NUL character. Remove it.")
+        }
         let call = PendingCall<Result<[ServiceRecord], TransportError>>()
         do {
-            try startThread(named: "messaging-names") { call.end(ask(name)) }
+            try startThread(named: "messaging-names") { call.end(records(of: name, ask(name))) }
         } catch {
             call.end(.failure(error))
         }
-        return try await call.answer().get()
+        return try await call.answer(
+            ifCancelled: .failure(TransportError(.cancelled, "The look-up of '\(name)' was cancelled."))
+        ).get()
     }
 
-    private static func ask(_ name: String) -> Result<[ServiceRecord], TransportError> {
-        guard let query = unsafe ResolverLibrary.query else {
-            return .failure(TransportError(.unknownHost, "This system has no res_query. Name the servers by URLs."))
-        }
+    /// Asks the name servers of this machine, and blocks for as long as they may take.
+    ///
+    /// - Returns: the message of DNS that came last, possibly cut off, or zeros if none came; nil if this system cannot ask.
+    package static func ask(_ name: String) -> [UInt8]? {
+        guard let query = unsafe ResolverLibrary.query else { return nil }
         var answer = [UInt8](repeating: 0, count: 65_536)
         // Class IN, type SRV. The library writes at most as many bytes as the array has.
         let count = unsafe query(name, 1, Int32(type), &answer, Int32(answer.count))
-        let records = count < 0 ? [] : parse(answer.prefix(Int(count)))
-        guard !records.isEmpty else {
-            return .failure(
-                TransportError(
-                    .unknownHost,
-                    "DNS has no server under '\(name)'. Check the domain, its SRV records and the name servers of this machine."
-                ))
+        // It reports an answer without records as a failure, whose head shows what it was.
+        return Array(answer.prefix(count < 0 ? headSize : Int(count)))
+    }
+
+    private static let headSize = 12
+
+    private static func records(of name: String, _ answer: [UInt8]?) -> Result<[ServiceRecord], TransportError> {
+        guard let answer else {
+            return .failure(TransportError(.unknownHost, "This system has no res_query. Name the servers by URLs."))
         }
-        return .success(records)
+        let records = parse(answer[...])
+        return records.isEmpty
+            ? .failure(TransportError(.unknownHost, reason(answer.prefix(headSize), name))) : .success(records)
+    }
+
+    /// Why a message without servers has none, by its head (RFC 1035 4.1.1).
+    private static func reason(_ head: ArraySlice<UInt8>, _ name: String) -> String {
+        guard head.count == headSize, head[2] & 0x80 != 0 else {
+            return "DNS did not answer for '\(name)'. Check the name servers of this machine."
+        }
+        switch head[3] & 0x0F {
+        case 0, 3:
+            return "DNS has no server under '\(name)'. Check the domain and its SRV records."
+        case let code:
+            let meaning = [2: "SERVFAIL", 5: "REFUSED"][code] ?? "error \(code)"
+            return
+                "DNS could not answer for '\(name)': \(meaning). Check the domain and the name servers of this machine."
+        }
     }
 
     /// In the order in which to try them: by priority, and among equals at random in proportion to their weights.
