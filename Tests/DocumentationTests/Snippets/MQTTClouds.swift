@@ -48,6 +48,8 @@ func awsIoTOverWebSocket(sign: @escaping @Sendable () async throws -> String) ->
 func azureEventGrid() -> MQTTConfiguration {
     var configuration = MQTTConfiguration(clientID: "thermometer-1")
     configuration.version = .v5_0
+    // With 5 requests a second, as many as the service allows, all 50 subscriptions come back at once.
+    configuration.maximumFiltersPerRequest = 10
     configuration.maximumPublishesPerSecond = 1_000
     configuration.maximumPublishedBytesPerSecond = 1 << 20
     return configuration
