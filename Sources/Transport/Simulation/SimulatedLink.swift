@@ -27,6 +27,7 @@ package final class SimulatedLink: @unchecked Sendable {
         up.ended = ended
         down.ended = ended
         client.closed = { [weak world] in world?.clientClosed() }
+        client.resumed = { [weak self] in self?.clientResumes() }
     }
 
     /// Cuts the connection at a later packet of a direction.
@@ -52,17 +53,19 @@ package final class SimulatedLink: @unchecked Sendable {
     /// When the client's direction of reading died.
     private var diedAt: Int64?
 
-    /// Nanoseconds for which the client has kept the connection although nothing could arrive.
-    var deathTime: Int64 { diedAt.map { world.now - $0 } ?? 0 }
+    /// Nanoseconds for which the client has kept the connection although nothing could arrive, since it last began to read: a
+    /// client that has paused reading cannot notice.
+    var deathTime: Int64 { diedAt.map { max(0, world.now - max($0, client.readsSince)) } ?? 0 }
 
     /// Nanoseconds for which the client has kept such a connection beyond what MQTT's default keep alive documents.
     ///
-    /// PINGREQ leaves after a minute without a packet from the server, and its answer may take ten seconds; from then on as
-    /// long as the server takes bytes that were written before PINGREQ, which the client looks at every ten seconds.
+    /// PINGREQ leaves after a minute of reading without a packet from the server, and its answer may take ten seconds; from
+    /// then on as long as the server takes bytes that were written before PINGREQ, which the client looks at every ten
+    /// seconds.
     var overdueTime: Int64 {
         guard let diedAt else { return 0 }
         let due = max(
-            diedAt.advanced(byNanoseconds: Self.keepAlive + Self.pingTimeout),
+            max(diedAt, client.readsSince).advanced(byNanoseconds: Self.keepAlive + Self.pingTimeout),
             up.lastProgress.advanced(byNanoseconds: 2 * Self.pingTimeout))
         return max(0, world.now - due)
     }
@@ -84,6 +87,12 @@ package final class SimulatedLink: @unchecked Sendable {
         diedAt = nil
     }
 
+    /// The client reads again, and waits for signs of life from now on.
+    private func clientResumes() {
+        guard diedAt != nil else { return }
+        up.noteProgress(until: world.now.advanced(byNanoseconds: Self.keepAlive))
+    }
+
     private func endIfClosed() {
         if up.isClosed && down.isClosed { world.forget(self) }
     }
@@ -100,7 +109,7 @@ final class SimulatedPipe: @unchecked Sendable {
     private let link: Int
     private let isUp: Bool
     private unowned let world: SimulatedWorld
-    private let loop: EventLoop
+    let loop: EventLoop
     private var transit = Ring<(due: Int64, bytes: [UInt8])>()
     private var transitCount = 0
     private var arrived: [UInt8] = []
@@ -148,6 +157,8 @@ final class SimulatedPipe: @unchecked Sendable {
     private var isRefused: Bool { readerIsClosed && !isDead }
     var canBeRead: Bool { arrivedCount > 0 || (transit.isEmpty && (isCut || showsEnd)) }
     var canBeWritten: Bool { isCut || isRefused || room > 0 }
+    /// Whether the system of the reader reports the end, be it asked or not.
+    var hangsUp: Bool { isCut && transit.isEmpty }
 
     private func notifyBoth() {
         reader?.notify()
@@ -291,6 +302,10 @@ final class SimulatedStream: NotifyingStream, @unchecked Sendable {
     private var notifier: StreamNotifier?
     /// Called once.
     var closed: (() -> Void)?
+    /// Called when reading begins again after a pause.
+    var resumed: (() -> Void)?
+    /// When reading began, or began again after a pause; the largest number during one.
+    private(set) var readsSince: Int64 = 0
 
     init(incoming: SimulatedPipe, outgoing: SimulatedPipe) {
         self.incoming = incoming
@@ -308,12 +323,21 @@ final class SimulatedStream: NotifyingStream, @unchecked Sendable {
         self.notifier = notifier
         incoming.reader = notifier
         outgoing.writer = notifier
+        noteReading(interest)
         notifier.notify()
     }
 
     func setInterest(_ interest: Readiness) {
+        noteReading(interest)
         notifier?.interest = interest
         notifier?.notify()
+    }
+
+    private func noteReading(_ interest: Readiness) {
+        let reads = interest.contains(.read)
+        guard reads == (readsSince == .max) else { return }
+        readsSince = reads ? incoming.loop.now : .max
+        if reads { resumed?() }
     }
 
     func read(into buffer: UnsafeMutableRawBufferPointer) -> IOResult { unsafe incoming.read(buffer) }
@@ -340,6 +364,7 @@ final class SimulatedStream: NotifyingStream, @unchecked Sendable {
     var readiness: Readiness {
         var readiness: Readiness = []
         if incoming.canBeRead { readiness.insert(.read) }
+        if incoming.hangsUp { readiness.insert(.hangUp) }
         if outgoing.canBeWritten { readiness.insert(.write) }
         return readiness
     }

@@ -105,10 +105,10 @@ final class StreamNotifier: LoopHandler, @unchecked Sendable {
 
     override func posted(_ code: Int, at now: Int64) {
         isPosted.store(false, ordering: .releasing)
-        let ready = stream.readiness.intersection(interest)
+        let ready = stream.readiness.intersection(interest.union(.hangUp))
         guard !ready.isEmpty, let handler else { return }
         handler.ready(ready, at: now)
         // Level-triggered: notify again until there is nothing to report.
-        if self.handler != nil, !stream.readiness.intersection(interest).isEmpty { notify() }
+        if self.handler != nil, !stream.readiness.intersection(interest.union(.hangUp)).isEmpty { notify() }
     }
 }

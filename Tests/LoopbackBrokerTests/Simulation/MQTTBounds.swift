@@ -103,6 +103,8 @@ enum MQTTBounds {
             await check(sender.client, receiver.client, random, world, model)
         }
         let flooding = Task { [random = world.makeRandom()] in await flood(broker, random, world) }
+        // In some worlds only, so that the others stay as they are.
+        let reporting = world.seed % 4 == 1 ? Task { await report(receiver.client, world) } : nil
         let publishing = Task { [randoms = (0..<publishers).map { _ in world.makeRandom() }] in
             await withTaskGroup(of: Void.self) { group in
                 for (publisher, random) in randoms.enumerated() {
@@ -116,6 +118,7 @@ enum MQTTBounds {
         try world.require(model.isSettled, "the messages \(model.unsettled) have no end")
         await publishing.value
         await flooding.value
+        await reporting?.value
         while sender.client.backlog.queuedMessages > 0 { try await world.clock.sleep(for: .seconds(1)) }
         // The reader pauses no longer.
         try await world.clock.sleep(for: .seconds(60))
@@ -140,6 +143,10 @@ enum MQTTBounds {
             let count = duplicates.load(ordering: .relaxed)
             try world.require(count == 0, "\(count) messages of QoS 2 may arrive twice, but no connection was lost")
         }
+        // What closing takes.
+        let longest = world.world.longestOverdue
+        try world.require(
+            longest < .seconds(5), "a client kept a dead connection for \(longest) longer than keep alive allows")
         // Of each client one that is used, one that it moves to, and one whose last bytes are read.
         try await world.requireNoConnection(afterAtMost: 6)
         try world.requireNoAlarm()
@@ -178,7 +185,12 @@ enum MQTTBounds {
                     let size = Int.random(in: 10...240, using: &random)
                     let number = model.begin(&message, size: size)
                     if isLight {
-                        do throws(MQTTError) { try await client.publish(message) } catch { model.end(number, error) }
+                        do throws(MQTTError) {
+                            try await client.publish(message)
+                            model.ended(number)
+                        } catch {
+                            model.end(number, error)
+                        }
                         continue
                     }
                     let confirmation: MQTTClient.Confirmation
@@ -235,12 +247,29 @@ enum MQTTBounds {
         }
     }
 
+    /// Publishes with the client that reads slowly: it notices the end of a connection when it writes, also while it does
+    /// not read, and each call ends although answers wait behind messages.
+    private static func report(_ receiver: MQTTClient, _ world: Simulation) async {
+        for number in 0..<16 {
+            try? await world.clock.sleep(for: .seconds(7))
+            _ = try? await receiver.publish("\(number)", to: "report", qos: .atLeastOnce)
+        }
+    }
+
     private static func watch(_ broker: LoopbackBroker, _ model: BoundsModel) -> Task<Void, Never> {
         let arrivals = broker.arrivals(maximumCount: 100_000)
         return Task {
             for await arrival in arrivals where arrival.client == "sender" && arrival.packet == .mqtt(.publish) {
                 model.arrived(arrival)
             }
+        }
+    }
+
+    /// Whether a client waits for the time of its next attempt, or for a network.
+    private static func isOffline(_ client: MQTTClient) -> Bool {
+        switch client.state {
+        case .waiting, .waitingForNetwork: true
+        default: false
         }
     }
 
@@ -253,8 +282,9 @@ enum MQTTBounds {
         var random = random
         func found() -> [String] {
             model.violations(
-                sender.backlog, received: receiver.counters.messagesReceived, receiver.backlog,
-                connections: receiver.counters.connections, storeSize: world.world.disk.size(of: "/sender"))
+                sender.backlog, isOffline: isOffline(sender), received: receiver.counters.messagesReceived,
+                receiver.backlog, connections: receiver.counters.connections,
+                storeSize: world.world.disk.size(of: "/sender"))
         }
         while (try? await world.clock.sleep(for: .milliseconds(Int.random(in: 1...3_000, using: &random)))) != nil {
             let first = found()
@@ -330,6 +360,12 @@ final class BoundsModel: Sendable {
     func accepted(_ number: Int) { state.withLock { $0.messages[number].isAccepted = true } }
     func withdrawn(_ number: Int) { state.withLock { $0.messages[number].isWithdrawn = true } }
 
+    /// A message of QoS 0 was written or queued.
+    func ended(_ number: Int) {
+        let now = now
+        state.withLock { $0.messages[number].end = now }
+    }
+
     func end(_ number: Int, _ failure: MQTTError?) {
         let now = now
         world.note("\(number) ends\(failure.map { ": \($0.code)" } ?? "")")
@@ -368,7 +404,8 @@ final class BoundsModel: Sendable {
     // MARK: At any moment
 
     func violations(
-        _ backlog: ClientBacklog, received: Int, _ receiver: ClientBacklog, connections: Int, storeSize: Int
+        _ backlog: ClientBacklog, isOffline: Bool, received: Int, _ receiver: ClientBacklog, connections: Int,
+        storeSize: Int
     ) -> [String] {
         let now = now
         return state.withLock { state in
@@ -392,6 +429,10 @@ final class BoundsModel: Sendable {
                 "\(backlog.messagesInFlight) messages are in flight, \(window) may be")
             // The store is open once a message was accepted: nothing but the queue lets a call wait.
             let mayWait = state.messages.contains { $0.isAccepted }
+            if isOffline, !settings.queuesQoS0WhileOffline, mayWait {
+                let waiting = state.messages.filter { !$0.isAcknowledged && $0.end == nil }
+                expect(waiting.isEmpty, "\(waiting.count) calls for QoS 0 wait without a connection")
+            }
             let stuck = waiting.filter { message in
                 !message.isAccepted && backlog.queuedBytes + message.bytes + 50 <= settings.maximumQueuedBytes
             }

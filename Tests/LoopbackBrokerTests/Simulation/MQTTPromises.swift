@@ -87,10 +87,16 @@ enum MQTTPromises {
         }
         // So that PINGREQ waits behind bytes of a slow link.
         if kind == .unbroken { configuration.keepAlive = .seconds(10) }
+        // Decided by the seed itself, so that other worlds keep their random numbers.
+        let isSlow = world.seed % 3 == 1
         configuration.credentialsProvider = { request in
             if request.attempt % 2 == 0 { try await world.clock.sleep(for: .milliseconds(10)) }
+            // Longer than an attempt may take.
+            if isSlow, request.attempt % 4 == 3 { try await world.clock.sleep(for: .seconds(300)) }
             return users.credentials(for: request)
         }
+        // A full buffer stops the reading of all packets.
+        let pausesReading = kind == .unbroken || kind != .worker && isSlow
         let model = MQTTModel(serverForgets: serverForgets, isUnbroken: kind == .unbroken)
         let store = StoreKind.allCases.randomElement(using: &random) ?? .none
         world.note("the sender's store: \(store)")
@@ -132,12 +138,12 @@ enum MQTTPromises {
             if kind == .worker {
                 await work(receiver, world, model)
             } else {
-                await read(receiver.client, random, world, model)
+                await read(receiver.client, random, world, model, pausesReading: pausesReading)
             }
         }
         try await subscribed(receiver.client, world)
 
-        act(world, broker, sender, receiver, model)
+        act(world, broker, sender, receiver, model, pausesReading: pausesReading && kind != .unbroken)
         configuration.cleanStart = true
         configuration.sessionExpiry = .zero
         let forgetful = MQTTClient(
@@ -147,6 +153,7 @@ enum MQTTPromises {
         // The first messages wait for the store too.
         if kind == .unbroken { await sender.start() }
         let echoing = Task { await echo(forgetful, world) }
+        let reporting = pausesReading && kind != .unbroken ? Task { await report(receiver.client, world) } : nil
         await withTaskGroup(of: Void.self) { group in
             group.addTask {
                 for number in 0..<10 {
@@ -163,6 +170,7 @@ enum MQTTPromises {
         await sender.isRunning()
         try await publishEnd(sender.client, "t/end", .exactlyOnce, world, reader: serverForgets ? reader : nil)
         await reader.value
+        await reporting?.value
         // A subscription that was granted receives again after every fault that ends.
         try await publishEnd(forgetful, "echo", .atLeastOnce, world, reader: serverForgets ? echoing : nil)
         await echoing.value
@@ -259,13 +267,13 @@ enum MQTTPromises {
 
     /// Notes what arrives, now and then slowly; subscribes again when the client has stopped.
     private static func read(
-        _ receiver: MQTTClient, _ random: SimulationRandom, _ world: Simulation, _ model: MQTTModel
+        _ receiver: MQTTClient, _ random: SimulationRandom, _ world: Simulation, _ model: MQTTModel, pausesReading: Bool
     ) async {
         var random = random
         while true {
             let buffer = BufferPolicy(
                 messages: [1, 2, 4].randomElement(using: &random) ?? 1,
-                overflow: model.isUnbroken ? .pauseReading : .dropOldest)
+                overflow: pausesReading ? .pauseReading : .dropOldest)
             let received = receiver.subscription(to: "t/#", qos: .exactlyOnce, buffer: buffer)
             do {
                 for try await message in received {
@@ -281,6 +289,15 @@ enum MQTTPromises {
                 world.note("the reader stops: \(error)")
             }
             try? await world.clock.sleep(for: .seconds(1))
+        }
+    }
+
+    /// Publishes with the client that reads slowly: it notices the end of a connection when it writes, also while it does
+    /// not read, and each call ends although answers wait behind messages.
+    private static func report(_ receiver: MQTTClient, _ world: Simulation) async {
+        for number in 0..<16 {
+            try? await world.clock.sleep(for: .seconds(7))
+            _ = try? await receiver.publish("\(number)", to: "report", qos: .atLeastOnce)
         }
     }
 
@@ -461,7 +478,7 @@ enum MQTTPromises {
 
     private static func act(
         _ world: Simulation, _ broker: LoopbackBroker, _ sender: ClientProcess, _ receiver: ClientProcess,
-        _ model: MQTTModel
+        _ model: MQTTModel, pausesReading: Bool
     ) {
         world.onAct("tell of a network") { _ in
             for client in [sender.client, receiver.client] { client.networkChanged() }
@@ -473,7 +490,8 @@ enum MQTTPromises {
             let stops = model.receiverStops
             let call = Task {
                 do {
-                    let other = try await receiver.subscribe(to: "t/+/0", qos: .atMostOnce)
+                    let buffer = pausesReading ? BufferPolicy(messages: 1, overflow: .pauseReading) : BufferPolicy()
+                    let other = try await receiver.subscribe(to: "t/+/0", qos: .atMostOnce, buffer: buffer)
                     try await world.clock.sleep(for: .seconds(5))
                     try await other.unsubscribe()
                     let release = model.now

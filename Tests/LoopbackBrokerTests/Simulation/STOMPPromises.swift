@@ -59,13 +59,21 @@ enum STOMPPromises {
         // In every other world systems hold little of what is written.
         if Bool.random(using: &random) { world.world.changeNetwork { $0.capacity = 2_000 } }
         var usual = STOMPConfiguration()
-        usual.credentialsProvider = { users.credentials(for: $0) }
+        // Decided by the seed itself, so that other worlds keep their random numbers.
+        let isSlow = world.seed % 3 == 1
+        usual.credentialsProvider = { request in
+            // Longer than an attempt may take.
+            if isSlow, request.attempt % 4 == 3 { try await world.clock.sleep(for: .seconds(300)) }
+            return users.credentials(for: request)
+        }
         var bounded = usual
         (bounded.maximumReceipts, bounded.maximumOutboxBytes) = (receipts, outbox)
         let producer = STOMPClient(url, configuration: bounded, clock: world.clock)
         var configuration = usual
         if kind == .broken { configuration.reconnect.maximumConnectionAge = .seconds(40) }
         let consumer = STOMPClient(url, configuration: configuration, clock: world.clock)
+        // Two subscriptions, whose receipts the bound does not count.
+        if isSlow { usual.maximumReceipts = 1 }
         let auditor = STOMPClient(url, configuration: usual, clock: world.clock)
         let clients = [producer, consumer, auditor]
         let watches = ["producer", "consumer", "auditor"].map { ClientWatch($0) }
@@ -74,6 +82,10 @@ enum STOMPPromises {
         let paired = auditor.subscription(to: "/queue/pairs", acknowledgement: .clientIndividual)
         let work = consumer.subscription(to: "/queue/orders", acknowledgement: .clientIndividual)
         let bills = auditor.subscription(to: "/queue/bills", acknowledgement: .clientIndividual)
+        // A full buffer stops the reading of all frames.
+        let many =
+            isSlow
+            ? consumer.subscription(to: "/topic/many", buffer: BufferPolicy(messages: 2, overflow: .pauseReading)) : nil
         for client in clients { await client.start() }
         act(world, clients, model)
         let checking = Task { [random = world.makeRandom()] in await checkBounds(producer, random, world, model) }
@@ -88,6 +100,7 @@ enum STOMPPromises {
         let consuming = Task { [random = world.makeRandom()] in
             try await consume(work, random, world, consumer, model)
         }
+        let reading = many.map { many in Task { try await read(many, world) } }
         let auditing = Task {
             for try await bill in bills {
                 model.billed(bill.text ?? "")
@@ -132,6 +145,7 @@ enum STOMPPromises {
             try await world.requireEnd(of: client)
         }
         try await consuming.value
+        try await reading?.value
         try await auditing.value
         try await comparing.value
         await broker.stop()
@@ -272,6 +286,16 @@ enum STOMPPromises {
             } catch {
                 world.note("pair \(pair): \(error)")
             }
+        }
+    }
+
+    /// Reads slowly as long as something may go wrong.
+    private static func read(_ many: STOMPSubscription, _ world: Simulation) async throws {
+        let start = world.clock.now
+        var random = world.makeRandom()
+        for try await _ in many where start.duration(to: world.clock.now) < .seconds(120) {
+            if Int.random(in: 0..<4, using: &random) > 0 { continue }
+            try? await world.clock.sleep(for: .milliseconds(Int.random(in: 0...20_000, using: &random)))
         }
     }
 
