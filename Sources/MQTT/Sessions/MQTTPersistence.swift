@@ -83,7 +83,13 @@ final class MQTTPersistence: Sendable {
                 try await call.answer(ifCancelled: .failure(.cancelledWait)).get()
             } catch {
                 // A cancelled publisher does not look again whether the client has disconnected meanwhile.
-                if purpose == .publish, error.code == .cancelled { Task { await close(core) } }
+                if purpose == .publish, error.code == .cancelled {
+                    core.loop.beginTask()
+                    Task {
+                        await close(core)
+                        core.loop.endTask()
+                    }
+                }
                 throw error
             }
             hasWaited = true

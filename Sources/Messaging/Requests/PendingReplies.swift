@@ -82,7 +82,9 @@ package final class PendingReplies<Message: ReplyMessage, Failure: ClientError>:
             loop.execute { self.end(request, .failure(.cancelledWait)) }
         }.get()
         // In a task of its own: without a connection it waits for longer than the request does.
+        loop.beginTask()
         let sending = Task {
+            defer { loop.endTask() }
             do throws(Failure) {
                 try await send(address)
             } catch {
@@ -150,7 +152,9 @@ package final class PendingReplies<Message: ReplyMessage, Failure: ClientError>:
         waiting.append(request)
         if isSubscribing || subscription != nil { return }
         isSubscribing = true
+        loop.beginTask()
         Task {
+            defer { loop.endTask() }
             let result: Result<Subscription, Failure>
             do throws(Failure) {
                 result = .success(try await subscribe(self))

@@ -438,6 +438,12 @@ extension EventLoop {
     /// That work has ended; on the loop's thread.
     package func endWork() { _ = manualTime?.workCount.subtract(1, ordering: .acquiringAndReleasing) }
 
+    /// A client starts a task; simulations count those that have not ended. From any thread.
+    package func beginTask() { world?.taskBegan() }
+
+    /// That task has ended; from any thread.
+    package func endTask() { world?.taskEnded() }
+
     /// Runs a part of that work, in its task.
     package nonisolated(nonsending) func asWork(_ body: nonisolated(nonsending) () async -> Void) async {
         guard manualTime != nil else { return await body() }

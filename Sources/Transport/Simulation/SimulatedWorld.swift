@@ -45,6 +45,9 @@ package final class SimulatedWorld: Sendable {
         /// Clients' ends of connections that are open, and the most that there were.
         var openCount = 0
         var mostOpen = 0
+        /// Tasks of clients that have not ended, and the most that there were.
+        var taskCount = 0
+        var mostTasks = 0
         var interfaceCount = 0
         /// By how many milliseconds the time of day was set forward.
         var clockChange: Int64 = 0
@@ -304,6 +307,19 @@ package final class SimulatedWorld: Sendable {
 
     /// The descriptors that clients have open, and the most that they had open at any time.
     package var openConnections: (now: Int, most: Int) { state.withLock { ($0.openCount, $0.mostOpen) } }
+
+    func taskBegan() {
+        state.withLock { state in
+            state.taskCount += 1
+            state.mostTasks = max(state.mostTasks, state.taskCount)
+        }
+    }
+
+    func taskEnded() { state.withLock { $0.taskCount -= 1 } }
+
+    /// The tasks that clients have started and that have not ended, and the most that there were at any time: attempts to
+    /// connect, requests, and what waits for closures of the app. Tasks of the app are its own.
+    package var openTasks: (now: Int, most: Int) { state.withLock { ($0.taskCount, $0.mostTasks) } }
 
     /// The longest time for which a client has kept a connection on which nothing could arrive.
     package var longestDeath: Duration {

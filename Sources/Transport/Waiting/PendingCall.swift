@@ -129,7 +129,9 @@ package enum TimedCall {
             if call.end(nil) { loop.beginWork() }
         }
         loop.execute { alarm.set(deadline) }
+        loop.beginTask()
         let task = Task {
+            defer { loop.endTask() }
             let result: Result<Value, any Error>
             do { result = .success(try await body()) } catch { result = .failure(error) }
             call.end(result)

@@ -163,6 +163,15 @@ extension Simulation {
         try require(connections.most <= most, "\(connections.most) connections were open at a time, \(most) may be")
     }
 
+    /// Clients that have disconnected have no task any more.
+    ///
+    /// - Parameter most: the tasks that they may have had at a time.
+    func requireNoTask(afterAtMost most: Int) throws {
+        let tasks = world.openTasks
+        try require(tasks.now == 0, "\(tasks.now) tasks of clients have not ended, but all clients have disconnected")
+        try require(tasks.most <= most, "clients had \(tasks.most) tasks at a time, \(most) may be")
+    }
+
     /// Nothing waits for a time any more: clients have disconnected, and messages with a time to live have come to its end.
     func requireNoAlarm() throws {
         let alarms = clock.loop.alarmCount

@@ -149,6 +149,8 @@ enum MQTTBounds {
             longest < .seconds(5), "a client kept a dead connection for \(longest) longer than keep alive allows")
         // Of each client one that is used, one that it moves to, and one whose last bytes are read.
         try await world.requireNoConnection(afterAtMost: 6)
+        // For each connection an attempt.
+        try world.requireNoTask(afterAtMost: 6)
         try world.requireNoAlarm()
     }
 

@@ -218,6 +218,8 @@ enum MQTTPromises {
             longest < .seconds(5), "a client kept a dead connection for \(longest) longer than keep alive allows")
         // Also of processes that have ended, and of one that took a session over.
         try await world.requireNoConnection(afterAtMost: 10)
+        // For each connection an attempt, and the credentials that it waits for.
+        try world.requireNoTask(afterAtMost: 20)
     }
 
     /// Publishes the last message, as an app does that tries until it succeeds: the client may have stopped, or not noticed

@@ -169,6 +169,8 @@ enum STOMPPromises {
         try world.require(longest <= .seconds(32), "a client kept a dead connection for \(longest)")
         // One of each client that is used, and one whose last bytes are read.
         try await world.requireNoConnection(afterAtMost: 6)
+        // For each connection an attempt, and the credentials that it waits for.
+        try world.requireNoTask(afterAtMost: 12)
         try world.requireNoAlarm()
     }
 
