@@ -57,6 +57,53 @@ import Transport
         }
     }
 
+    // MARK: Expiry
+
+    @Test func `a STOMP message expires by the time of day of the clock, however it says so`() async throws {
+        try await withSTOMP { broker, client, clock in
+            // Were one side to read the system's clock, an hour would lie between them.
+            await clock.advance(by: .seconds(3600))
+            for (text, time) in [("short", Duration.seconds(1)), ("long", .seconds(60))] {
+                try await client.sendAndConfirm(text, to: "/queue/q", options: STOMPSendOptions(expiresAfter: time))
+            }
+            await broker.send("relative", to: "/queue/q", headers: ["expiration": "1000"])
+            await broker.send("never", to: "/queue/q", headers: ["expires": "0"])
+            await clock.advance(by: .seconds(10))
+            var messages = try await client.subscribe(to: "/queue/q").makeAsyncIterator()
+            #expect(try await messages.next()?.text == "long")
+            #expect(try await messages.next()?.text == "never")
+            #expect(broker.statistics.messagesDropped == 2)
+        }
+    }
+
+    @Test func `an MQTT 5 subscriber is told when the message of a STOMP client expires`() async throws {
+        try await withMQTT { broker, client, clock in
+            var messages = try await client.subscribe(to: "a").makeAsyncIterator()
+            await broker.send("1", to: "/topic/a", headers: ["expiration": "60000"])
+            #expect(try await messages.next()?.properties.messageExpiryInterval == 60)
+        }
+    }
+
+    @Test func `a message does not expire in the dead-letter queue`() async throws {
+        var options = LoopbackBrokerOptions()
+        options.refusedMessages = .deadLetterQueue("/queue/dead")
+        let clock = try ManualClock()
+        let broker = try await LoopbackBroker.start(options, clock: clock)
+        let client = STOMPClient(try broker.stompURL, clock: clock)
+        try await client.connect()
+        await broker.send("1", to: "/queue/q", headers: ["expiration": "1000"])
+        var orders = try await client.subscribe(to: "/queue/q", acknowledgement: .clientIndividual).makeAsyncIterator()
+        let order = try await orders.next()
+        let arrivals = broker.arrivals()
+        try order?.reject()
+        _ = await arrivals.first { $0.packet == .stomp(.nack) }
+        await clock.advance(by: .seconds(10))
+        var dead = try await client.subscribe(to: "/queue/dead").makeAsyncIterator()
+        #expect(try await dead.next()?.text == "1")
+        await client.disconnect()
+        await broker.stop()
+    }
+
     // MARK: Cancelling
 
     @Test func `a cancelled publish returns before any time has passed on the clock`() async throws {

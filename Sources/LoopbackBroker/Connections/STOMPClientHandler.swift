@@ -119,7 +119,8 @@ struct STOMPClientHandler {
             let body = bytes.bytes(in: record.body)
             let isDone = process(receipt) { (router, effects) throws(STOMPRefusal) in
                 if let replyTo = headers["reply-to"] { headers["reply-to"] = router.globalReplyTo(replyTo, of: id) }
-                let message = Message(destination: destination, headers: headers, body: body, at: now)
+                let message = Message(
+                    destination: destination, headers: headers, body: body, at: now, timeOfDay: hub.loop.timeOfDay)
                 try router.send(id, message, to: destination, transaction: transaction, at: now, into: &effects)
             }
             guard isDone else { return }

@@ -226,7 +226,9 @@ extension LoopbackBroker {
         let sent = fields
         return await hub.loop.result { [hub] in
             let now = hub.loop.now
-            let message = Message(destination: destination, headers: sent, body: Array(body.utf8), at: now)
+            let message = Message(
+                destination: destination, headers: sent, body: Array(body.utf8), at: now,
+                timeOfDay: hub.loop.timeOfDay)
             return hub.route(at: now) { router, effects in
                 do throws(STOMPRefusal) {
                     try router.send(-1, message, to: destination, transaction: nil, at: now, into: &effects)

@@ -35,11 +35,11 @@ package final class Message: Sendable {
         self.publisher = publisher
     }
 
-    /// The same message in another STOMP queue.
+    /// The same message in the dead-letter queue, where it does not expire.
     func moved(to queue: String) -> Message {
         Message(
             topic: queue, payload: payload, qos: qos, isRetained: isRetained, properties: properties, headers: headers,
-            expiry: expiry, publisher: publisher)
+            publisher: publisher)
     }
 
     /// What it counts against the bounds on bytes.
@@ -56,11 +56,34 @@ package final class Message: Sendable {
 
 extension Message {
     /// The message of a SEND. `persistent:true` asks for delivery at least once, which MQTT calls QoS 1.
-    convenience init(destination: String, headers: STOMPHeaders, body: [UInt8], at now: Int64) {
+    ///
+    /// - Parameters:
+    ///   - now: on the monotonic clock.
+    ///   - timeOfDay: the same moment in milliseconds since 1970.
+    convenience init(destination: String, headers: STOMPHeaders, body: [UInt8], at now: Int64, timeOfDay: Int64) {
         var topic = destination
         if let parsed = Destination(destination), parsed.kind == .topic { topic = TopicNaming.exchanged(parsed.name) }
         let isPersistent = headers["persistent"].map { $0.utf8.elementsEqual("true".utf8) } ?? false
-        self.init(topic: topic, payload: body, qos: isPersistent ? .atLeastOnce : .atMostOnce, headers: headers)
+        self.init(
+            topic: topic, payload: body, qos: isPersistent ? .atLeastOnce : .atMostOnce, headers: headers,
+            expiry: Self.expiry(headers, at: now, timeOfDay: timeOfDay))
+    }
+
+    /// When a SEND says that the message expires: at a time of day in milliseconds (`expires`, as ActiveMQ has it, where 0 is
+    /// never), or after so many (`expiration`, as RabbitMQ has it). Of both the earlier counts.
+    private static func expiry(_ headers: STOMPHeaders, at now: Int64, timeOfDay: Int64) -> Int64 {
+        func moment(afterMilliseconds left: Int64) -> Int64 {
+            let (nanoseconds, overflow) = left.multipliedReportingOverflow(by: 1_000_000)
+            return left <= 0 ? now : overflow ? .max : now.advanced(byNanoseconds: nanoseconds)
+        }
+        var expiry = Int64.max
+        if let text = headers["expires"], let time = Int64(text), time > 0 {
+            expiry = moment(afterMilliseconds: time - timeOfDay)
+        }
+        if let text = headers["expiration"], let time = Int64(text), time >= 0 {
+            expiry = min(expiry, moment(afterMilliseconds: time))
+        }
+        return expiry
     }
 
     /// The properties for a client of 5.0: those of the publisher, or what a SEND said.

@@ -17,14 +17,18 @@ extension Router {
             send(item, to: target.session, into: &effects)
         }
         for (list, group) in route.groups { publish(message, toGroup: group, of: list, into: &effects) }
-        if !route.consumers.isEmpty { publish(message, toConsumers: route.consumers, into: &effects) }
+        if !route.consumers.isEmpty { publish(message, toConsumers: route.consumers, at: now, into: &effects) }
         for queue in route.queues { enqueue(message, in: queue, at: now, into: &effects) }
         return !route.targets.isEmpty || !route.groups.isEmpty || !route.consumers.isEmpty || !route.queues.isEmpty
     }
 
     private mutating func publish(
-        _ message: Message, toConsumers indexes: [Int], into effects: inout RouterEffects
+        _ message: Message, toConsumers indexes: [Int], at now: Int64, into effects: inout RouterEffects
     ) {
+        guard message.expiry > now else {
+            effects.dropped += indexes.count
+            return
+        }
         nextMessage += 1
         let entry = QueuedMessage(message: message, number: nextMessage)
         for index in indexes {

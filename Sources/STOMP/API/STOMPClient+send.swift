@@ -52,7 +52,7 @@ extension STOMPClient {
     private nonisolated(nonsending) func sendNow(
         _ body: [UInt8], to destination: String, options: STOMPSendOptions, in transaction: STOMPTransactionHandle?
     ) async throws(STOMPError) {
-        let headers = try options.allHeaders(expiringRelatively: core.expiresRelatively)
+        let headers = try options.allHeaders(expiringRelatively: core.expiresRelatively, core.loop)
         while try !sender.trySend(
             body, to: destination, headers: headers, omitsContentLength: options.omitsContentLength,
             in: transaction?.transaction)
@@ -71,7 +71,7 @@ extension STOMPClient {
         _ message: STOMPOutgoingMessage, in transaction: STOMPTransactionHandle? = nil
     ) async throws(STOMPError) {
         try await throughHook(message) { (message) async throws(STOMPError) in
-            let headers = try message.options.allHeaders(expiringRelatively: core.expiresRelatively)
+            let headers = try message.options.allHeaders(expiringRelatively: core.expiresRelatively, core.loop)
             do throws(STOMPError) {
                 try await sender.sendConfirmed(
                     STOMPReadySend(

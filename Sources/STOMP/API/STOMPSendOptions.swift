@@ -89,11 +89,13 @@ public struct STOMPSendOptions: Sendable {
     }
 
     /// The headers to send now.
-    func allHeaders(expiringRelatively: borrowing Atomic<Bool>) throws(STOMPError) -> STOMPHeaders {
+    ///
+    /// - Parameter loop: knows the time of day.
+    func allHeaders(expiringRelatively: borrowing Atomic<Bool>, _ loop: EventLoop) throws(STOMPError) -> STOMPHeaders {
         if let priority, !(0...9).contains(priority) {
             throw .invalidRequest("The priority is \(priority). Use 0 (lowest) to 9.")
         }
-        guard let (left, at) = try expiry() else { return prepared }
+        guard let (left, at) = try expiry(loop) else { return prepared }
         var result = prepared
         // First, so that it takes precedence over one of the further headers.
         let isRelative = expiringRelatively.load(ordering: .relaxed)
@@ -103,17 +105,17 @@ public struct STOMPSendOptions: Sendable {
     }
 
     /// The milliseconds left, and the time of day.
-    private func expiry() throws(STOMPError) -> (left: Int64, at: Int64)? {
+    private func expiry(_ loop: EventLoop) throws(STOMPError) -> (left: Int64, at: Int64)? {
         if let expiresAfter {
             let left = expiresAfter.inNanoseconds / 1_000_000
             guard left > 0 else {
                 throw .invalidRequest("A message cannot expire after \(expiresAfter). Use a millisecond or more.")
             }
-            let (at, overflow) = WallClock.milliseconds.addingReportingOverflow(left)
+            let (at, overflow) = loop.timeOfDay.addingReportingOverflow(left)
             return (left, overflow ? .max : at)
         }
         guard let expiresAt else { return nil }
-        let (left, overflow) = expiresAt.subtractingReportingOverflow(WallClock.milliseconds)
+        let (left, overflow) = expiresAt.subtractingReportingOverflow(loop.timeOfDay)
         guard !overflow, left > 0 else {
             throw .invalidRequest("The message has already expired at \(expiresAt) ms since 1970. Set a later time.")
         }

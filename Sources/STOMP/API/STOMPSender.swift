@@ -181,7 +181,7 @@ struct STOMPSender {
                 ready.append(
                     STOMPReadySend(
                         body: message.body, destination: message.destination,
-                        headers: try message.options.allHeaders(expiringRelatively: core.expiresRelatively),
+                        headers: try message.options.allHeaders(expiringRelatively: core.expiresRelatively, core.loop),
                         omitsContentLength: message.options.omitsContentLength, transaction: transaction))
             } catch {
                 invalid[place] = error

@@ -19,6 +19,7 @@ package enum WallClock {
 }
 
 extension EventLoop {
-    /// Milliseconds since 1970 began in UTC: by the system's clock, or in a simulation by that of its device.
-    package var timeOfDay: Int64 { manualTime?.world?.timeOfDay(at: now) ?? WallClock.milliseconds }
+    /// Milliseconds since 1970 began in UTC: by the system's clock, in a simulation by that of its device, and with a manual
+    /// clock by the time that has passed on it since it was made.
+    package var timeOfDay: Int64 { manualTime?.timeOfDay ?? WallClock.milliseconds }
 }

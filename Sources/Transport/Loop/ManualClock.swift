@@ -105,7 +105,10 @@ final class ManualTime: @unchecked Sendable {
     @TaskLocal static var isWork = false
 
     /// An hour, so that times before the start are not negative.
-    private let nanoseconds = Atomic<Int64>(3_600_000_000_000)
+    private static let start: Int64 = 3_600_000_000_000
+    private let nanoseconds = Atomic<Int64>(start)
+    /// The time of day when the clock was made, by the system's clock.
+    private let startOfDay = WallClock.milliseconds
     let services = Lock<[Endpoint: @Sendable (any ByteStream) -> Void]>([:])
     /// Work outside the loop whose end is posted to it, after its results.
     let workCount = Atomic(0)
@@ -126,6 +129,9 @@ final class ManualTime: @unchecked Sendable {
     init(_ world: SimulatedWorld? = nil) { self.world = world }
 
     var now: Int64 { nanoseconds.load(ordering: .acquiring) }
+
+    /// Milliseconds since 1970 began in UTC.
+    var timeOfDay: Int64 { world?.timeOfDay(at: now) ?? startOfDay + (now - Self.start) / 1_000_000 }
 
     /// A connection to a service of this loop, if there is one at the endpoint.
     func connect(to endpoint: Endpoint) -> MemoryStream? {

@@ -238,6 +238,18 @@ import Testing
         #expect(effects.dropped == 2)
     }
 
+    @Test func `an expired message reaches no subscriber of a topic, of either protocol`() throws {
+        var bench = Bench()
+        bench.router.openSTOMP(1, clientID: nil)
+        let request = STOMPSubscribeRequest(
+            id: "1", destination: "/topic/a", ackMode: .auto, selector: nil, receipt: nil, headers: [:])
+        try bench.router.subscribe(1, request, at: 0, into: &bench.effects)
+        bench.publish("a", "late", expiry: 10, at: 10)
+        bench.publish("a", "early", expiry: 10, at: 9)
+        #expect(bench.effects.messages.map { $0.entry.message.payload } == [Array("early".utf8)])
+        #expect(bench.effects.dropped == 1)
+    }
+
     @Test func keepsWhatAFullConnectionRefuses() throws {
         var router = Router()
         var effects = RouterEffects()

@@ -1,4 +1,5 @@
 import MQTT
+import STOMP
 import Testing
 
 @testable import LoopbackBroker
@@ -230,6 +231,34 @@ import Testing
     @Test func `The time of day passes with the clock of the world`() async throws {
         #expect(try await Self.isSent(after: .seconds(3500)))
         #expect(try await !Self.isSent(after: .seconds(3700)))
+    }
+
+    /// The `expires` header of a STOMP message that expires after a minute.
+    private static func expires(seed: UInt64) async throws -> String? {
+        var options = SimulationOptions()
+        options.faults = []
+        return try await Simulation.run(seed: seed, options: options) { world in
+            let broker = try await world.startBroker()
+            let client = STOMPClient(try broker.stompURL, clock: world.clock)
+            try await client.connect()
+            let minute = STOMPSendOptions(expiresAfter: .seconds(60))
+            try await client.sendAndConfirm("1", to: "/queue/a", options: minute)
+            try await world.clock.sleep(for: .seconds(61))
+            try await client.sendAndConfirm("2", to: "/queue/a", options: minute)
+            var messages = try await client.subscribe(to: "/queue/a").makeAsyncIterator()
+            let message = try await messages.next()
+            await client.disconnect()
+            await broker.stop()
+            try world.require(message?.text == "2", "\(message?.text ?? "nothing") has arrived")
+            return message?.headers["expires"]
+        }
+    }
+
+    @Test func `STOMP messages expire by the clock of the world, and say the same in each run`() async throws {
+        let expires = try #require(try await Self.expires(seed: 1).flatMap { Int64($0) })
+        // The world begins with 2026.
+        #expect((1_767_225_600_000..<1_767_312_000_000).contains(expires))
+        #expect(try await Self.expires(seed: 1) == "\(expires)")
     }
 
     @Test func `The time of day is set forward and back`() async throws {

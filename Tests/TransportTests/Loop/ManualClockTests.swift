@@ -17,6 +17,14 @@ import Testing
         return (clock, warnings)
     }
 
+    @Test func `the time of day passes with the clock`() async throws {
+        let clock = try ManualClock()
+        let start = clock.loop.timeOfDay
+        #expect(abs(start - WallClock.milliseconds) < 600_000)
+        await clock.advance(by: .seconds(3600))
+        #expect(clock.loop.timeOfDay == start + 3_600_000)
+    }
+
     @Test func `a clock that was advanced before the work had begun prints once how far the next deadline is`()
         async throws
     {
