@@ -149,6 +149,37 @@ import Testing
         }
     }
 
+    @Test func `CONNACK names the session expiry that the broker uses instead of the client's`() async throws {
+        for keepsSessions in [true, false] {
+            var options = LoopbackBrokerOptions()
+            options.keepsSessions = keepsSessions
+            try await withBroker(options) { broker in
+                for (asked, isTold) in [([0x11, 0, 0, 14, 16], !keepsSessions), ([], false)] as [([UInt8], Bool)] {
+                    let client = try await RawClient.open(broker.ports.mqtt)
+                    try await client.send(MQTTBytes.connect("a", level: 5, properties: asked))
+                    let head = try await client.read(2)
+                    let rest = try await client.read(Int(head[1]))
+                    #expect(head[0] == 0x20 && rest[1] == 0)
+                    #expect((rest.firstRange(of: [0x11, 0, 0, 0, 0]) != nil) == isTold, "\(keepsSessions) \(asked)")
+                }
+            }
+        }
+    }
+
+    @Test func `keeps a message of the client to itself that comes with its DISCONNECT`() async throws {
+        try await withBroker { broker in
+            let first = try await RawClient.mqtt(broker, MQTTBytes.connect("s", clean: false))
+            try await first.send(MQTTBytes.subscribe("a", qos: 1))
+            try await first.expect([0x90, 3, 0, 1, 1])
+            try await first.send(
+                MQTTBytes.publish("a", "lost") + MQTTBytes.publish("a", "kept", qos: 1) + MQTTBytes.disconnect)
+            _ = try await first.connection.receive { _ in false }
+            let second = try await RawClient.mqtt(broker, MQTTBytes.connect("s", clean: false), present: 1)
+            try await second.expect(MQTTBytes.publish("a", "kept", qos: 1))
+            #expect(broker.statistics.messagesDropped == 0)
+        }
+    }
+
     @Test func keepsASessionAndWhatCameMeanwhile() async throws {
         try await withBroker { broker in
             let first = try await RawClient.mqtt(broker, MQTTBytes.connect("s", clean: false))

@@ -189,6 +189,9 @@ extension MQTTClientHandler {
         guard let opened else {
             return refuse(.quotaExceeded, "\(hub.options.limits.maximumSessions) sessions are kept already")
         }
+        let granted = hub.route(at: now) { router, _ in router.expiry(ofSession: opened.session) }
+        // The client has to know when its session ends sooner or later than it asked for (MQTT 5.0 3.2.2.3.2).
+        if connect.version.hasProperties, granted != expiry { properties.sessionExpiryInterval = granted }
         hub.setName(clientID, of: id)
         link.perform { $0.accept(opened, of: clientID, properties: properties, at: now) }
     }

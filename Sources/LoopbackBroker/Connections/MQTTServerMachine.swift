@@ -118,10 +118,10 @@ struct MQTTServerMachine: LinkMachine, ~Copyable {
 
     // MARK: Delivering
 
-    /// Sends a message, or queues it while there is no room.
+    /// Sends a message, or queues it while there is no room, or until the session is taken out of a connection that ends.
     mutating func deliver(_ item: OutgoingPublish, at now: Int64) {
-        guard !wantsClose, engine.phase == .connected else { return }
-        if queue.isEmpty && hasRoom(for: item.qos) {
+        guard session >= 0 else { return }
+        if !wantsClose && engine.phase == .connected && queue.isEmpty && hasRoom(for: item.qos) {
             send(item, at: now)
         } else {
             queue.append(item)
