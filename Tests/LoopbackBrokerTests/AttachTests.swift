@@ -1,3 +1,4 @@
+import Synchronization
 import TestSupport
 import Testing
 import Transport
@@ -26,6 +27,32 @@ import Transport
             #expect(got == answer)
             #expect(broker.statistics == LoopbackStatistics(connections: 1, messagesIn: 1, messagesOut: 1))
         }
+    }
+
+    @Test func `acknowledgements keep their order when a time of late answers ends`() async throws {
+        let clock = try ManualClock()
+        let broker = try await LoopbackBroker.start(clock: clock)
+        let (client, server) = MemoryPair.make()
+        broker.attach(server, as: Service(.mqtt))
+        func send(_ bytes: [UInt8]) async {
+            #expect(bytes.withUnsafeBytes { client.write(from: $0) } == .bytes(bytes.count))
+            await clock.waitUntilQuiet()
+        }
+        await send(MQTTBytes.connect("a"))
+        broker.hub.answerDelay.store(5_000_000_000, ordering: .relaxed)
+        for number in 1...9 { await send(MQTTBytes.publish("t", "x", qos: 1, id: UInt8(number))) }
+        broker.hub.answerDelay.store(0, ordering: .relaxed)
+        // One of another kind has nothing to wait for.
+        await send(MQTTBytes.publish("t", "x", qos: 2, id: 20) + MQTTBytes.publish("t", "x", qos: 1, id: 10))
+        await clock.advance(by: .seconds(5))
+        await send(MQTTBytes.publish("t", "x", qos: 1, id: 11))
+        var got = [UInt8](repeating: 0, count: 100)
+        let result = got.withUnsafeMutableBytes { client.read(into: $0) }
+        guard case .bytes(let count) = result else { throw RawClient.Unexpected(description: "\(result)") }
+        let answers = stride(from: 4, to: count, by: 4).map { (kind: got[$0], id: got[$0 + 3]) }
+        #expect(answers.filter { $0.kind == 0x40 }.map(\.id) == Array(1...11))
+        #expect(answers.first?.kind == 0x50)
+        await broker.stop()
     }
 
     @Test func doesWrongWhatItIsToldTo() async throws {

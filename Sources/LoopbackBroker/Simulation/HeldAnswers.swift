@@ -21,20 +21,23 @@ struct HeldAnswers: Sendable {
         var start = releasedCount
         releasedCount = 0
         let longest = hub.answerDelay.load(ordering: .relaxed)
-        guard longest > 0 else { return nil }
+        guard longest > 0 || !held.isEmpty else { return nil }
         var random = hub.loop.random
         var left = Array(output[..<start])
         let bytes = unsafe output.span.bytes
         while start < output.count {
             guard let (packet, length) = first(bytes.extracting(droppingFirst: start)) else { break }
             let whole = output[start..<(start + length)]
-            if Self.isAnswer(packet) {
-                var due = now.advanced(byNanoseconds: Int64.random(in: 0...longest, using: &random))
-                // Acknowledgements of one kind keep their order [MQTT-4.6.0-2] [MQTT-4.6.0-3]; a receipt may overtake
-                // another.
-                if case .mqtt = packet, let last = held.last(where: { $0.packet == packet }) {
-                    due = max(due, last.due)
-                }
+            var due: Int64?
+            if longest > 0, Self.isAnswer(packet) {
+                due = now.advanced(byNanoseconds: Int64.random(in: 0...longest, using: &random))
+            }
+            // Acknowledgements of one kind keep their order [MQTT-4.6.0-2] [MQTT-4.6.0-3], also after the time of late
+            // answers; a receipt may overtake another.
+            if case .mqtt = packet, let last = held.last(where: { $0.packet == packet }) {
+                due = max(due ?? now, last.due)
+            }
+            if let due {
                 held.append((due, packet, Array(whole)))
             } else {
                 left += whole
