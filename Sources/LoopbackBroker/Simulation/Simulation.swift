@@ -88,7 +88,8 @@ public final class Simulation: Sendable {
         }
         guard case .failure(let error) = outcome.result else { return try outcome.result.get() }
         throw SimulationFailure(
-            seed: seed, leftOut: leftOut, plan: outcome.plan, underlying: error, steps: outcome.steps)
+            seed: seed, leftOut: leftOut, plan: outcome.plan, underlying: error, steps: outcome.steps,
+            hasDefaultOptions: options == SimulationOptions())
     }
 
     /// Leaves entries out while the world still fails, half of them at first, then fewer.

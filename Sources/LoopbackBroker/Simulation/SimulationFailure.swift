@@ -11,11 +11,17 @@ public struct SimulationFailure: Error, CustomStringConvertible {
     /// The last hundred steps, one line each, and the last hundred of ``Simulation/note(_:)``. Heart-beats and pings in a
     /// row are one step.
     public let steps: [String]
+    /// Whether the options were those that `run` has by default.
+    let hasDefaultOptions: Bool
 
-    /// One line that repeats the failure.
+    /// One line that repeats the failure. It has `options: options` if the options were not the default ones: they have to be
+    /// the same, because the plan of a seed depends on them.
     public var repetition: String {
+        var arguments = "seed: \(seed)"
+        if !hasDefaultOptions { arguments += ", options: options" }
         let left = leftOut.sorted().map(String.init).joined(separator: ", ")
-        return "try await Simulation.run(seed: \(seed)\(leftOut.isEmpty ? "" : ", leavingOut: [\(left)]")) { … }"
+        if !leftOut.isEmpty { arguments += ", leavingOut: [\(left)]" }
+        return "try await Simulation.run(\(arguments)) { … }"
     }
 
     public var description: String {

@@ -3,7 +3,7 @@ import Transport
 import Wire
 
 /// What can go wrong in a ``Simulation``, and for how long.
-public struct SimulationOptions: Sendable {
+public struct SimulationOptions: Sendable, Equatable {
     /// What goes wrong. Default: everything that a session and acknowledgements protect from.
     public var faults = SimulationFaults.recoverable
     /// Names of what the app does now and then, such as "suspend": each of them may be in the plan several times. Default:

@@ -146,6 +146,21 @@ import Transport
         throw SimulationError("The world of seed \(seed) does not fail.")
     }
 
+    @Test func `How to repeat a failure names the options where they are not the default ones`() async throws {
+        let usual = try await Self.failure { _ in throw SimulationError("It fails always.") }
+        #expect(!usual.repetition.contains("options"))
+        let changes: [(inout SimulationOptions) -> Void] = [
+            { $0.faults = .all }, { $0.acts = ["a"] }, { $0.maximumEntries = 3 }, { $0.calm = .zero },
+            { $0.duration = .seconds(9) }, { $0.maximumTime = .seconds(3600) }, { $0.shrinks = false },
+        ]
+        for change in changes {
+            var options = SimulationOptions()
+            change(&options)
+            let failure = try await Self.failure(1, options) { _ in throw SimulationError("It fails always.") }
+            #expect(failure.repetition.hasPrefix("try await Simulation.run(seed: 1, options: options"), "\(options)")
+        }
+    }
+
     @Test func `A failing world prints how to repeat it, with the entries of its plan that matter`() async throws {
         var options = SimulationOptions()
         options.faults = [.cuts, .latency]
@@ -166,6 +181,7 @@ import Transport
             #expect(failure.leftOut.count == plan.entries.count - 1)
             #expect(failure.plan.description.hasSuffix("the app: fall"))
             #expect(failure.description.contains("leavingOut: ["))
+            #expect(failure.repetition.contains("(seed: \(seed), options: options, leavingOut: ["))
             #expect(failure.description.contains("It must not fall."))
             #expect(failure.steps.contains { $0.hasSuffix("the app: fall") })
             let again = try await Simulation.outcome(
