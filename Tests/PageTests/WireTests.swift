@@ -5,6 +5,9 @@ import Testing
 extension BrowserTests {
     /// The two wire clients of the pages, without a broker.
     struct WireTests {
+        /// A reader that has read CONNECTED.
+        private static let stompReader = "Object.assign(new Stomp.Reader(), { version: '1.2' })"
+
         /// Feeds the bytes that `source` gives whole, byte by byte and in two halves; the three results in JSON.
         private func readings(_ reader: String, _ method: String, of source: String, in tab: BrowserTab) async throws
             -> String
@@ -14,7 +17,7 @@ extension BrowserTests {
                 (() => {
                     const bytes = \(source);
                     const read = (...chunks) => {
-                        const reader = new \(reader)();
+                        const reader = \(reader);
                         return JSON.stringify(chunks.flatMap((chunk) => [...reader.\(method)(chunk)].map((item) =>
                             item.rest ? { ...item, rest: [...item.rest] } : item)));
                     };
@@ -33,7 +36,7 @@ extension BrowserTests {
                     'RECEIPT\nreceipt-id:1\ncontent-length:3\n\na\0b\0\n\nERROR\n\n\0')
                 """#
             #expect(
-                try await readings("Stomp.Reader", "frames", of: source, in: page.tab)
+                try await readings(Self.stompReader, "frames", of: source, in: page.tab)
                     == #"[{"command":"MESSAGE","headers":{"x":"a:\n\\b"},"body":"é"},"#
                     + #"{"command":"RECEIPT","headers":{"receipt-id":"1","content-length":"3"},"body":"a\u0000b"},"#
                     + #"{"command":"ERROR","headers":{},"body":""}]"#)
@@ -48,10 +51,33 @@ extension BrowserTests {
             let page = try await Headquarters.open(.locations, "")
             let outcome = try await page.tab.evaluate(
                 """
-                (() => { try { [...new Stomp.Reader().frames(new TextEncoder().encode(\(text)))]; return 'taken'; }
+                (() => { try { [...\(Self.stompReader).frames(new TextEncoder().encode(\(text)))]; return 'taken'; }
                 catch (error) { return 'refused'; } })()
                 """)
             #expect(outcome == "refused")
+            try await page.close()
+        }
+
+        @Test(arguments: [#"DOMAIN\user"#, #"DOMAIN\new"#])
+        func `an ERROR before CONNECTED is taken as it stands, and refuses the login`(user: String) async throws {
+            let page = try await Headquarters.open(.locations, "")
+            let outcome = try await page.tab.evaluate(
+                #"""
+                (() => {
+                    const { WebSocket } = window;
+                    let socket, outcome;
+                    window.WebSocket = class { constructor() { socket = this; } send() {} close() {} };
+                    try {
+                        new Stomp.Client({ url: 'ws://x', onClosed: (details) => { outcome = details; } });
+                        socket.onopen();
+                        socket.onmessage({ data: 'ERROR\nmessage:access refused for ' + \#(BrowserTab.quoted(user)) + '\n\n\0' });
+                    } finally {
+                        window.WebSocket = WebSocket;
+                    }
+                    return `${outcome.refused} ${outcome.reason}`;
+                })()
+                """#)
+            #expect(outcome == "true access refused for \(user)")
             try await page.close()
         }
 
@@ -75,7 +101,7 @@ extension BrowserTests {
             let page = try await Headquarters.open(.motions, "")
             let source = "Uint8Array.of(0x20, 2, 0, 0, 0xd0, 0, 0x32, 0x83, 0x00, 1, 2, 3)"
             #expect(
-                try await readings("Mqtt.Reader", "packets", of: source, in: page.tab)
+                try await readings("new Mqtt.Reader()", "packets", of: source, in: page.tab)
                     == #"[{"type":2,"flags":0,"rest":[0,0]},{"type":13,"flags":0,"rest":[]},"#
                     + #"{"type":3,"flags":2,"rest":[1,2,3]}]"#)
             let long =

@@ -64,7 +64,8 @@ const Stomp = (() => {
 
   // Cuts frames out of a stream of bytes. A WebSocket message mostly holds one frame, but nothing promises that.
   class Reader {
-    version = '1.2';
+    // As in CONNECTED. Until that has been read nothing is unescaped: an ERROR that refuses CONNECT is shown as it stands.
+    version = '1.0';
     #rest = new Uint8Array(0);
 
     *frames(chunk) {
@@ -104,14 +105,13 @@ const Stomp = (() => {
 
     #head(head) {
       const [command, ...lines] = head.split('\n').map((line) => line.replace(/\r$/, ''));
-      const version = command === 'CONNECTED' ? '1.0' : this.version;
       const headers = Object.create(null);
       for (const line of lines) {
         if (line === '') break;
         const colon = line.indexOf(':');
         if (colon < 0) throw new Error(`a ${command} frame has a header without a colon`);
-        const name = unescape(line.slice(0, colon), version);
-        if (!(name in headers)) headers[name] = unescape(line.slice(colon + 1), version);
+        const name = unescape(line.slice(0, colon), this.version);
+        if (!(name in headers)) headers[name] = unescape(line.slice(colon + 1), this.version);
       }
       return { command, headers, body: '' };
     }
