@@ -92,14 +92,12 @@ struct FixSender: Sendable {
     private func take(_ receipt: STOMPReceipt, _ number: Int) async {
         do throws(STOMPError) {
             try await receipt.confirmed()
-            guard unconfirmed.remove(number) else { return }
-            link.tally.add { $0.unconfirmed = ($0.unconfirmed ?? 1) - 1 }
-            link.post.fleet.meter.confirmed()
+            answered(number)
         } catch {
             switch error.code {
             case .refused:
                 link.post.say("the broker refused a fix: \(error.message)")
-                unconfirmed.remove(number)
+                answered(number)
             case .timedOut:
                 if let body = unconfirmed.timedOut(number) {
                     try? await write(body, number)
@@ -110,5 +108,12 @@ struct FixSender: Sendable {
                 if let body = unconfirmed.lost(number) { try? await write(body, number) }
             }
         }
+    }
+
+    /// The broker has confirmed or refused a fix.
+    private func answered(_ number: Int) {
+        guard unconfirmed.remove(number) else { return }
+        link.tally.add { $0.unconfirmed = ($0.unconfirmed ?? 1) - 1 }
+        link.post.fleet.meter.answered()
     }
 }

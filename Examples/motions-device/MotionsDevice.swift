@@ -113,7 +113,7 @@ struct MotionsDevice: Sendable {
         link.tally.add { $0.sent += 1 }
         post.fleet.meter.sent(device: post.index, due: due)
         // The acknowledgement of QoS 1 and 2 has been awaited.
-        if qos != .atMostOnce { post.fleet.meter.confirmed() }
+        if qos != .atMostOnce { post.fleet.meter.answered() }
     }
 
     private func shake() async throws {

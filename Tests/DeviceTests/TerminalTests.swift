@@ -28,7 +28,7 @@ struct TerminalTests {
         meter.begin(device: 1, duration: 200)
         meter.sent(device: 0, due: 80)
         meter.sent(device: 1, due: 40)
-        meter.confirmed()
+        meter.answered()
         let progress = meter.current()
         #expect(progress?.sent == 2)
         #expect(progress?.unconfirmed == 1)

@@ -19,7 +19,7 @@ package final class ProgressMeter: Sendable {
 
     private struct State {
         var sent = 0
-        var confirmed = 0
+        var answered = 0
         var rate = SendRate()
         var devices: [Device]
         var start: ContinuousClock.Instant?
@@ -36,7 +36,7 @@ package final class ProgressMeter: Sendable {
     private let state: Mutex<State>
 
     /// - Parameters:
-    ///   - isConfirmed: Whether the broker confirms what is sent, and `confirmed()` counts that.
+    ///   - isConfirmed: Whether the broker confirms what is sent, and `answered()` counts that.
     ///   - pinned: The addresses and names that stay in sight, for each line.
     package init(
         unit: String, devices: Int, isConfirmed: Bool = false, pinned: [[String]] = [], console: Console
@@ -71,9 +71,9 @@ package final class ProgressMeter: Sendable {
         }
     }
 
-    /// The broker has confirmed one more of those sent.
-    package func confirmed() {
-        state.withLock { $0.confirmed += 1 }
+    /// The broker has confirmed or refused one more of those sent.
+    package func answered() {
+        state.withLock { $0.answered += 1 }
     }
 
     /// The replay of a device has come to its end, which may be later than its last value.
@@ -137,7 +137,7 @@ package final class ProgressMeter: Sendable {
     private func progress(of state: State, at now: ContinuousClock.Instant) -> ReplayProgress? {
         guard let start = state.start else { return nil }
         var progress = ReplayProgress(unit: unit, sent: state.sent)
-        if isConfirmed { progress.unconfirmed = max(0, state.sent - state.confirmed) }
+        if isConfirmed { progress.unconfirmed = max(0, state.sent - state.answered) }
         progress.elapsed = start.duration(to: now).wholeNanoseconds
         let (fractions, remaining) = (state.devices.compactMap(\.fraction), state.devices.compactMap(\.remaining))
         if fractions.count == state.devices.count, !state.devices.contains(where: \.loops) {

@@ -59,6 +59,22 @@ struct LostLinkTests {
         await broker.stop()
     }
 
+    @Test func `a fix that the broker has refused is not reported as unconfirmed`() async throws {
+        let broker = try await LoopbackBroker.start()
+        broker.changeFaults { $0.forbiddenTopics = ["/topic/device.H.location"] }
+        let scratch = try ScratchDirectory("devices")
+        let path = try scratch.write(Self.track(3), to: "track.csv")
+        let device = try await DeviceProgram.locations.start([
+            "--broker", try broker.stompURL, "--device-id", "H", "--track", path,
+        ])
+        try await device.waitForLine(containing: "the broker refused a fix: ")
+        broker.changeFaults { $0.forbiddenTopics = [] }
+        #expect(try await device.waitForEnd() == .exited(0))
+        let summary = device.lines().last ?? ""
+        #expect(summary.hasPrefix("summary: 3 fixes sent, 0 unconfirmed, "), "\(device.report)")
+        await broker.stop()
+    }
+
     @Test func `a device that is stopped while the link is dead reports what is unconfirmed`() async throws {
         let broker = try await LoopbackBroker.start()
         let relay = try TCPRelay.start(to: broker.ports.stomp ?? 0)
