@@ -63,6 +63,20 @@ extension BrowserTests {
             await client.disconnect()
         }
 
+        @Test func `a device that the list has no room for is reported, once`() async throws {
+            try await withStation { station in
+                try await station.tab.evaluate("Object.defineProperty(Locations.devices, 'size', { value: 2000 })")
+                try await station.tab.collectNotices()
+                for second in 0..<3 { try await station.locate("late-\(second)", 37, -122, second: second) }
+                try await station.client.sendAndConfirm("no location", to: "/topic/device.x.location")
+                try await station.tab.wait(until: "Locations.ignored === 1")
+                #expect(
+                    try await station.tab.evaluate("notices.filter((text) => text.includes('first 2000')).length")
+                        == "1")
+                #expect(try await station.tab.evaluate("Locations.devices.has('late-0')") == "false")
+            }
+        }
+
         private static func hundredMetres(_ count: Int) -> Double { 37 + Double(count) * 100 / 111_195 }
 
         @Test(arguments: PageBroker.all(for: .locations))

@@ -80,6 +80,19 @@ struct Headquarters {
 }
 
 extension BrowserTab {
+    /// Collects what the page reports from now on in `notices`.
+    func collectNotices() async throws {
+        try await evaluate(
+            """
+            (() => {
+                window.notices = [];
+                new MutationObserver((records) => {
+                    for (const { addedNodes } of records) for (const node of addedNodes) notices.push(node.textContent);
+                }).observe(document.getElementById('notices'), { childList: true });
+            })()
+            """)
+    }
+
     /// Waits until an element has been at the same place for half a second of frames.
     func waitForRest(of selector: String) async throws {
         try await evaluate(

@@ -49,6 +49,20 @@ extension BrowserTests {
             }
         }
 
+        @Test func `a device that the page has no room for is reported, once`() async throws {
+            try await withPage(.embedded) { tab, client in
+                try await tab.evaluate("Object.defineProperty(Motions.devices, 'size', { value: 2000 })")
+                try await tab.collectNotices()
+                for number in 0..<3 {
+                    try await client.publish(payload(1, 2, 3), to: "/mwm/late-\(number)/motion", qos: .atLeastOnce)
+                }
+                try await client.publish("no motion", to: "/mwm/x/motion", qos: .atLeastOnce)
+                try await tab.wait(until: "Motions.ignored === 1")
+                #expect(try await tab.evaluate("notices.filter((text) => text.includes('first 2000')).length") == "1")
+                #expect(try await tab.evaluate("Motions.devices.has('late-0')") == "false")
+            }
+        }
+
         @Test func `one unit everywhere, and charts that begin with what there is`() async throws {
             try await withPage(.embedded) { tab, client in
                 #expect(try await tab.text(of: ".legend .faint") == "last 50 values, ±180°")

@@ -21,6 +21,7 @@ const Locations = (() => {
   let listeningSince = 0;
   let subscription = null;
   let ignored = 0;
+  let hasReportedMost = false;
 
   const map = new WorldMap($('map'), {
     onSelect: (id) => select(id, { fromMap: true }),
@@ -67,12 +68,11 @@ const Locations = (() => {
     const fix = read(body);
     if (!fix) {
       ignored += 1;
-      panel.notice(`A message that is no location was ignored (${ignored} so far)`);
-      return;
+      return panel.notice(`A message that is no location was ignored (${ignored} so far)`);
     }
     let device = devices.get(fix.id);
     if (!device) {
-      if (devices.size >= MOST_DEVICES) return;
+      if (devices.size >= MOST_DEVICES) return reportMost();
       device = Object.assign(new Fleet.Device(fix.id, Fleet.colour(fix.id)), {
         row: null, presence: 'here', since: new Date().toLocaleTimeString(),
       });
@@ -82,6 +82,12 @@ const Locations = (() => {
     dirty.add(device);
     if (device.row === null) Frames.draw(list);
     map.move(fix.id, fix.latitude, fix.longitude, { colour: device.colour, heading: device.heading, jumps });
+    return undefined;
+  }
+
+  function reportMost() {
+    if (!hasReportedMost) panel.notice(`Only the first ${MOST_DEVICES} devices are shown`);
+    hasReportedMost = true;
   }
 
   // What devices send is checked as what any stranger sends; null when it is no location.
@@ -230,6 +236,7 @@ const Locations = (() => {
     dirty.clear();
     select(null);
     ignored = 0;
+    hasReportedMost = false;
     map.clear();
     $('devices').replaceChildren();
     list();

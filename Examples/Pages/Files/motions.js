@@ -25,6 +25,7 @@ const Motions = (() => {
   const devices = new Map();
   let client = null;
   let ignored = 0;
+  let hasReportedMost = false;
 
   const panel = new Panel.Panel({
     dial: ({ url, user, password }, events) => new Mqtt.Client({
@@ -127,7 +128,7 @@ const Motions = (() => {
   // MARK: Devices
 
   function appear(id) {
-    if (devices.size >= MOST_DEVICES) return null;
+    if (devices.size >= MOST_DEVICES) return reportMost();
     const card = $('device').content.firstElementChild.cloneNode(true);
     const canvas = card.querySelector('canvas');
     const device = {
@@ -158,6 +159,12 @@ const Motions = (() => {
     arrivals.push(device);
     Frames.draw(arrive);
     return device;
+  }
+
+  function reportMost() {
+    if (!hasReportedMost) panel.notice(`Only the first ${MOST_DEVICES} devices are shown`);
+    hasReportedMost = true;
+    return null;
   }
 
   // All cards of a frame in one go, in the order of their names: the page is laid out once.
@@ -225,6 +232,7 @@ const Motions = (() => {
   function forgetAll() {
     for (const device of devices.values()) forget(device);
     ignored = 0;
+    hasReportedMost = false;
     $('events').replaceChildren();
     count();
   }
