@@ -113,7 +113,7 @@ public final class LoopbackBroker: Sendable {
         await hub.forEachConnection { [hub] in $0.setFrozen(false, at: hub.loop.now) }
     }
 
-    /// Changes what goes wrong on purpose; it goes for what happens from now on.
+    /// Changes the faults. The change applies to everything that happens from now on.
     public func changeFaults(_ change: @Sendable (inout LoopbackFaults) -> Void) {
         hub.faults.withLock { change(&$0) }
     }

@@ -8,7 +8,8 @@ public struct LoopbackStatistics: Sendable, Hashable {
     public var messagesIn = 0
     /// Messages that were written to clients, each copy counted.
     public var messagesOut = 0
-    /// Messages that found a bound reached, a client that accepts no packet so large, or their life over.
+    /// Messages that were dropped because a limit was reached, because they exceeded the client's maximum packet size, or
+    /// because they had expired.
     public var messagesDropped = 0
 }
 
