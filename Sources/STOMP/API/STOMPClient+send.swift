@@ -166,7 +166,8 @@ extension STOMPClient {
     ///
     /// A message that the client refuses does not hold up those after it. If the broker refuses one with ERROR, it ends
     /// the connection. In a transaction, call `check()` before it ends: a refusal then aborts it, and otherwise the others
-    /// are committed.
+    /// are committed. RabbitMQ sends the receipts of a transaction only after COMMIT, so that this would wait until
+    /// `requestTimeout` for nothing: send without confirmation there, since the commit waits for all of them.
     /// - Returns: the result of each message, in their order: success if it is confirmed, ``STOMPError/Code/invalidRequest``
     ///   or another code of a refusal, and when the connection ends, however soon the client is connected again,
     ///   ``STOMPError/Code/connectionLost`` for a message that was sent and has no receipt (it may have been processed),

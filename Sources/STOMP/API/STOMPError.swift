@@ -143,6 +143,11 @@ extension STOMPError {
             self.init(
                 .timedOut,
                 "The server did not confirm the frame within requestTimeout. \(advice)")
+        case .aborted:
+            self.init(
+                .stale,
+                "The transaction of the frame was aborted, and the server had held the frame back until its end: it took no effect. Send it again outside of a transaction, or in another one."
+            )
         case .received, .connectionLost, .disconnected:
             self.init(
                 .connectionLost, "The connection ended before the server confirmed the frame. \(advice)")

@@ -48,6 +48,8 @@ public struct STOMPReceiptCompletion: Sendable, Hashable {
         case timedOut
         /// The RECEIPT of DISCONNECT came first: the frame was received, whether it was processed is unknown.
         case disconnected
+        /// The frame was in a transaction that was aborted, so that it took no effect.
+        case aborted
     }
 
     /// The token that the operation was given.

@@ -96,7 +96,8 @@ extension STOMPEngine {
     private mutating func handlePhaseTimeout(at now: Int64, into effects: inout STOMPEffects) {
         phaseDeadline = .max
         switch phase {
-        case .closed, .connected, .closing: break
+        case .closed, .closing: break
+        case .connected: reportAborted(into: &effects)
         case .connecting, .deciding:
             let awaited = role == .client ? "CONNECTED" : "CONNECT"
             let time = Duration.nanoseconds(configuration.connectTimeout)
@@ -129,6 +130,7 @@ extension STOMPEngine {
     private mutating func end(waits outcome: STOMPReceiptCompletion.Outcome, into effects: inout STOMPEffects) {
         if let disconnectReceipt { _ = receipts.take(disconnectReceipt) }
         disconnectReceipt = nil
+        reportAborted(into: &effects)
         transactionReceipts.removeAll()
         while let token = receipts.takeOldest() {
             effects.completions.append(STOMPReceiptCompletion(token: token, outcome: outcome))
@@ -136,6 +138,12 @@ extension STOMPEngine {
         phase = .closing
         phaseDeadline = .max
         timing = .off
+    }
+
+    private mutating func reportAborted(into effects: inout STOMPEffects) {
+        for token in transactionReceipts.takeAbortedTokens() {
+            effects.completions.append(STOMPReceiptCompletion(token: token, outcome: .aborted))
+        }
     }
 
     private var closedBeforeConnected: STOMPConnectionFailure {

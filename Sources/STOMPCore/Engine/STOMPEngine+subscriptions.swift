@@ -148,6 +148,7 @@ extension STOMPEngine {
         }
         let version = version
         let transactionName = transaction.flatMap { transactions[$0.number]?.name } ?? ""
+        let receiptNumber = receipts.nextNumber
         try writeFrame(
             command, headers, ReservedHeaders.acknowledge, room: message.byteCount, receiptToken, at: now
         ) { writer in
@@ -160,6 +161,9 @@ extension STOMPEngine {
                 writer.put(UInt8(ascii: "\n"))
             }
             if let transaction { writer.put(transaction, named: transactionName) }
+        }
+        if let transaction, receiptToken != nil, profile.confirmsCommitEarly {
+            transactionReceipts.add(receiptNumber, of: transaction.number)
         }
         guard let number, let place else { return }
         let first = subscriptions.answer(number.number, at: place)

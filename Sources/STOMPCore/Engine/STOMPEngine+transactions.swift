@@ -66,15 +66,29 @@ extension STOMPEngine {
     }
 
     /// Takes all of a transaction back: messages that were acknowledged or rejected in it are unanswered again.
+    ///
+    /// A broker that holds the frames of a transaction back until COMMIT (``STOMPBrokerProfile/confirmsCommitEarly``) drops
+    /// them and their receipts. What waits for those ends with the next `handleTimeout`, which is due at once.
     public mutating func abort(
         _ transaction: STOMPTransaction, headers: STOMPHeaders = [:], receiptToken: UInt64? = nil, at now: Int64
     ) throws(STOMPUsageError) {
         try requireConnected()
         try check(transaction)
         try writeTransaction("ABORT", transaction, headers, receiptToken, at: now)
-        transactionReceipts.forget(transaction.number)
+        let withheld = transactionReceipts.aborted(transaction.number)
+        if !withheld.isEmpty { endWaits(of: withheld, at: now) }
         if let open = transactions.removeValue(forKey: transaction.number) { subscriptions.takeBack(open.answers) }
         receiptWait.restart(at: now)
+    }
+
+    /// The broker owes none of these receipts any longer.
+    private mutating func endWaits(of withheld: [UInt64], at now: Int64) {
+        for number in withheld {
+            guard let token = receipts.take(number) else { continue }
+            transactionReceipts.addAborted(token)
+            phaseDeadline = now
+        }
+        if withheld.contains(owedReceipt) { owedReceipt = receipts.oldest ?? 0 }
     }
 
     private mutating func writeTransaction(

@@ -1,28 +1,31 @@
 import Wire
 
-/// The SEND frames of transactions whose receipts COMMIT waits for, at brokers whose receipt of COMMIT does not mean that
-/// the messages have arrived (``STOMPBrokerProfile/confirmsCommitEarly``).
+/// The frames of transactions whose receipts COMMIT waits for, at brokers whose receipt of COMMIT does not mean that the
+/// messages have arrived (``STOMPBrokerProfile/confirmsCommitEarly``): every SEND, and an ACK or NACK with a receipt of its
+/// user's own.
 ///
 /// The receipt of COMMIT itself is in the ``ReceiptTable``, with its time-out, and stays there until those of the
-/// transaction's SEND frames have arrived too: whatever ends the wait for it before leaves the outcome unknown. A SEND
+/// transaction's frames have arrived too: whatever ends the wait for it before leaves the outcome unknown. A SEND
 /// without a receipt of its user's own has one of the engine's, with a number apart from those of the table and without a
 /// time-out, because a transaction may be open for any time.
 struct TransactionReceipts: Sendable {
-    /// Awaited SEND frames, by the numbers of their receipts, with the numbers of their transactions.
-    private var sends: [UInt64: UInt32] = [:]
+    /// Awaited frames, by the numbers of their receipts, with the numbers of their transactions.
+    private var frames: [UInt64: UInt32] = [:]
     /// The number of them in each transaction.
     private var awaited: [UInt32: Int] = [:]
-    /// The receipts of COMMIT frames that were written while SEND frames were awaited, by their transactions.
+    /// The receipts of COMMIT frames that were written while other frames were awaited, by their transactions.
     private var commits: [UInt32: UInt64] = [:]
     /// The transactions by these receipts, and whether the receipt has arrived.
     private var committed: [UInt64: (transaction: UInt32, isReceived: Bool)] = [:]
     private var last: UInt64 = 0
+    /// The tokens of frames whose transaction was aborted, until the next effects report them.
+    private(set) var abortedTokens: [UInt64] = []
 
     /// Set in the numbers that are apart from those of the ``ReceiptTable``.
     private static let apart: UInt64 = 1 << 63
     private static let prefix: StaticString = "send-"
 
-    var isEmpty: Bool { sends.isEmpty && commits.isEmpty }
+    var isEmpty: Bool { frames.isEmpty && commits.isEmpty }
 
     /// The number of a receipt of the engine's own, and the id that stands for it in the frame.
     ///
@@ -35,16 +38,16 @@ struct TransactionReceipts: Sendable {
         }
     }
 
-    /// SEND was written.
+    /// A frame of a transaction was written.
     mutating func add(_ receipt: UInt64, of transaction: UInt32) {
-        sends[receipt] = transaction
+        frames[receipt] = transaction
         awaited[transaction, default: 0] += 1
     }
 
     /// The number of the awaited receipt that a `receipt-id` of these bytes stands for.
     func number(for id: RawSpan, _ start: Int, _ end: Int) -> UInt64? {
         let count = Self.prefix.utf8CodeUnitCount
-        guard !sends.isEmpty, end - start > count, end - start <= count + 19 else { return nil }
+        guard !frames.isEmpty, end - start > count, end - start <= count + 19 else { return nil }
         for (offset, byte) in "\(Self.prefix)".utf8.enumerated() where id.byte(at: start + offset) != byte {
             return nil
         }
@@ -54,7 +57,7 @@ struct TransactionReceipts: Sendable {
             guard digit <= 9 else { return nil }
             value = value &* 10 &+ UInt64(digit)
         }
-        return sends[Self.apart | value] == nil ? nil : Self.apart | value
+        return frames[Self.apart | value] == nil ? nil : Self.apart | value
     }
 
     /// COMMIT was written with this receipt; without one nothing waits.
@@ -65,7 +68,7 @@ struct TransactionReceipts: Sendable {
         committed[receipt] = (transaction, false)
     }
 
-    /// The receipt with this number arrived. Returns true if it is that of a COMMIT whose SEND frames are still awaited.
+    /// The receipt with this number arrived. Returns true if it is that of a COMMIT whose other frames are still awaited.
     mutating func holdsBack(_ receipt: UInt64) -> Bool {
         guard committed[receipt] != nil else { return false }
         committed[receipt]?.isReceived = true
@@ -74,7 +77,7 @@ struct TransactionReceipts: Sendable {
 
     /// The receipt with this number arrived. Returns that of the COMMIT whose wait is over now.
     mutating func received(_ receipt: UInt64) -> UInt64? {
-        guard let transaction = sends.removeValue(forKey: receipt) else { return nil }
+        guard let transaction = frames.removeValue(forKey: receipt) else { return nil }
         let left = (awaited[transaction] ?? 1) - 1
         awaited[transaction] = left > 0 ? left : nil
         guard left <= 0, let commit = commits.removeValue(forKey: transaction) else { return nil }
@@ -86,19 +89,34 @@ struct TransactionReceipts: Sendable {
         if let commit = committed[receipt] { forget(commit.transaction) }
     }
 
-    /// The receipts of COMMIT frames that have arrived, though receipts of their SEND frames have not.
+    /// The receipts of COMMIT frames that have arrived, though receipts of the other frames have not.
     var heldBack: [UInt64] { committed.filter { $0.value.isReceived }.keys.sorted() }
 
-    /// The transaction was aborted: a broker that drops its frames never confirms them.
-    mutating func forget(_ transaction: UInt32) {
+    /// The transaction was aborted, so that the broker, which drops its frames, never confirms them. Returns the numbers of
+    /// the awaited ones that are in the ``ReceiptTable``, or were until their time was over.
+    mutating func aborted(_ transaction: UInt32) -> [UInt64] {
+        let numbers = frames.filter { $0.value == transaction && $0.key & Self.apart == 0 }.keys.sorted()
+        forget(transaction)
+        return numbers
+    }
+
+    /// A frame of an aborted transaction was awaited with this token.
+    mutating func addAborted(_ token: UInt64) { abortedTokens.append(token) }
+
+    mutating func takeAbortedTokens() -> [UInt64] {
+        defer { abortedTokens = [] }
+        return abortedTokens
+    }
+
+    private mutating func forget(_ transaction: UInt32) {
         if let commit = commits.removeValue(forKey: transaction) { committed[commit] = nil }
         guard awaited.removeValue(forKey: transaction) != nil else { return }
-        sends = sends.filter { $0.value != transaction }
+        frames = frames.filter { $0.value != transaction }
     }
 
     /// The connection ended. Numbers are not used again, so that a late receipt never fits.
     mutating func removeAll() {
-        sends = [:]
+        frames = [:]
         awaited = [:]
         commits = [:]
         committed = [:]

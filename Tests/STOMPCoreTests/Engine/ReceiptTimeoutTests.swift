@@ -116,6 +116,44 @@ import Testing
         #expect(client.engine.phase == .closing)
     }
 
+    /// RabbitMQ forgets the frames of a transaction that is aborted, and never sends their receipts.
+    @Test(arguments: [false, true])
+    func `a broker that holds frames back owes nothing for those of an aborted transaction`(isLate: Bool) throws {
+        var configuration = STOMPEngineConfiguration()
+        configuration.receiptTimeout = 5_000_000_000
+        configuration.profile = .rabbitMQ
+        let client = try ScriptedEngine.connected(configuration: configuration)
+        let transaction = try client.engine.begin(at: 0)
+        try client.engine.send(destination: "/q", body: [], receiptToken: 1, transaction: transaction, at: 0)
+        try client.engine.send(
+            destination: "/q", headers: ["receipt": "own"], body: [], receiptToken: 2, transaction: transaction, at: 0)
+        try client.engine.send(destination: "/q", body: [], transaction: transaction, at: 0)
+        if isLate { client.advance(to: 6_000) }
+        try client.engine.abort(transaction, receiptToken: 3, at: client.nanoseconds)
+        #expect(client.engine.pendingReceipts == 1)
+        client.advance(to: client.now)
+        #expect(
+            client.takeLog().filter { $0.hasPrefix("receipt") }
+                == (isLate
+                    ? ["receipt 1 timedOut", "receipt 2 timedOut"] : ["receipt 1 aborted", "receipt 2 aborted"]))
+        client.receive("RECEIPT\nreceipt-id:3\n\n\0")
+        client.advance(to: 600_000)
+        #expect(client.engine.phase == .connected)
+        // A receipt that it does owe is missed nevertheless.
+        try send(client, 4)
+        client.advance(to: 630_000)
+        #expect(client.engine.phase == .closing)
+    }
+
+    @Test func `waits for frames of an aborted transaction end when the connection does`() throws {
+        let client = try connected { $0.profile = .rabbitMQ }
+        let transaction = try client.engine.begin(at: 0)
+        try client.engine.send(destination: "/q", body: [], receiptToken: 1, transaction: transaction, at: 0)
+        try client.engine.abort(transaction, at: 0)
+        client.close()
+        #expect(client.takeLog().first { $0.hasPrefix("receipt") } == "receipt 1 aborted")
+    }
+
     @Test func withoutALimitOrWhileWeDoNotReadNothingEndsIt() throws {
         let patient = try connected { $0.acknowledgementTimeout = .max }
         try send(patient, 1)

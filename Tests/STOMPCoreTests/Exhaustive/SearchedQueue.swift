@@ -249,6 +249,9 @@ final class SearchedQueue: SearchedWorld {
     private func abort() throws(STOMPUsageError) {
         guard let open = transaction else { return }
         try client.abort(open.handle, at: now)
+        // What waits for receipts that will not come ends at once.
+        if client.nextDeadline <= now { client.handleTimeout(at: now, into: &effects) }
+        try? perform(atClient: true, [])
         held = (held + open.answered).sorted { $0.number.number < $1.number.number }
         transaction = nil
     }
@@ -332,6 +335,9 @@ final class SearchedQueue: SearchedWorld {
             return complaints.append("a receipt ended twice")
         }
         guard completion.outcome == .received else {
+            if completion.outcome == .aborted, case .operation(let operation, true) = promise, !isDone(operation) {
+                return
+            }
             if completion.outcome != .connectionLost { complaints.append("a receipt ended as \(completion.outcome)") }
             return
         }
@@ -383,12 +389,10 @@ final class SearchedQueue: SearchedWorld {
         case .beginReceived: staged = []
         case .commitReceived(let request): try committed(request)
         case .abortReceived:
-            for (operation, receipt) in staged ?? [] {
-                if case .answer(let indices) = operation {
-                    for index in indices { queue[index] = .out }
-                } else if scenario.confirmsCommitEarly, let receipt {
-                    try server.sendReceipt(receipt, at: now)
-                }
+            for (operation, _) in staged ?? [] {
+                // Where receipts wait for COMMIT, as RabbitMQ's do, there are none.
+                guard case .answer(let indices) = operation else { continue }
+                for index in indices { queue[index] = .out }
             }
             staged = nil
         case .connectionFailed(let failure):

@@ -50,6 +50,21 @@ import Transport
         await client.disconnect()
     }
 
+    @Test func `a message that waits for its receipt in a transaction fails when that is aborted`() async throws {
+        let server = FakeServer()
+        let (client, connection) = try await connected(server, named: "RabbitMQ/3.10.8")
+        let transaction = try client.begin()
+        let receipt = try await client.sendForReceipt(STOMPOutgoingMessage("1", to: "/queue/q"), in: transaction)
+        try client.abort(transaction)
+        await expectError(.stale, containing: "took no effect") { try await receipt.confirmed() }
+        #expect(client.backlog.messagesInFlight == 0)
+        try await connection.expect("BEGIN")
+        try await connection.expect("SEND")
+        try await connection.expect("ABORT")
+        connection.close()
+        await client.disconnect()
+    }
+
     @Test func `a message whose receipt is lost makes the result of its commit unknown`() async throws {
         let server = FakeServer()
         let (client, connection) = try await connected(server, named: "RabbitMQ/3.10.8")
