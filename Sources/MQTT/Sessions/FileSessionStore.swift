@@ -77,7 +77,7 @@ public final class FileSessionStore: SessionStore {
         var spare: [UInt8] = []
     }
 
-    /// The directory, which is made when the store is opened, if need be.
+    /// The directory. It is made when the store is opened, and so are those that it is in.
     public let directory: String
     private let options: Options
     private let state = Lock(State())
@@ -109,7 +109,7 @@ public final class FileSessionStore: SessionStore {
         try state.withLock { state in
             let disk = FileSystem.current
             state.disk = disk
-            try makeDirectory(on: disk)
+            try makeDirectory(directory, on: disk)
             guard state.lock == nil, let lock = try disk.lock(directory + "/lock") else {
                 throw SessionStoreError(
                     "Another client or process uses the session store in \(directory). Disconnect that client, or give each a directory of its own."
@@ -227,13 +227,23 @@ public final class FileSessionStore: SessionStore {
     }
 
     /// Makes the directory unless it exists, so that it survives a loss of power.
-    private func makeDirectory(on disk: any Disk) throws {
-        guard try disk.makeDirectory(directory), options.sync == .always else { return }
+    /// Makes a directory and those that it is in, if need be.
+    private func makeDirectory(_ path: String, on disk: any Disk) throws {
+        let parent = Directory.parent(of: path)
+        let isNew: Bool
+        do throws(FileError) {
+            isNew = try disk.makeDirectory(path)
+        } catch {
+            guard error.isMissing, parent != path else { throw error }
+            try makeDirectory(parent, on: disk)
+            isNew = try disk.makeDirectory(path)
+        }
+        guard isNew, options.sync == .always else { return }
         do {
-            try sync(disk.openDirectory(Directory.parent(of: directory)))
+            try sync(disk.openDirectory(parent))
         } catch {
             // So that the next attempt makes it anew, and does not take it for one that survives.
-            disk.removeDirectory(directory)
+            disk.removeDirectory(path)
             throw error
         }
     }

@@ -52,7 +52,8 @@ enum SessionLog {
 
     /// Reads up to the first invalid byte.
     ///
-    /// - Throws: what `open` throws for a complete record: it needs another key.
+    /// - Throws: ``SessionStoreError`` for a complete record that cannot be opened or decoded: it needs another key, or
+    ///   another version of the library.
     static func read(_ bytes: [UInt8], open: (([UInt8]) throws -> [UInt8])?) throws -> Contents {
         var contents = Contents()
         guard bytes.starts(with: header) else {
@@ -120,7 +121,14 @@ enum SessionLog {
             contents.clientID = name
             return nil
         }
-        guard let record = MQTTStoreRecord(decoding: plain) else { return "the record is invalid" }
+        guard let record = MQTTStoreRecord(decoding: plain) else {
+            // The bytes are as they were written, so nothing is lost here either.
+            throw SessionStoreError(
+                open == nil
+                    ? "The session store holds a record that is complete but cannot be read. It was written with a transform, or by a newer version of this library: open it with that. To give the session up, remove the directory."
+                    : "The session store holds a record that is complete but cannot be read through this transform. Open it with the transform or the version of this library that it was written with. To give the session up, remove the directory."
+            )
+        }
         contents.records.append(record)
         return nil
     }

@@ -8,6 +8,9 @@ package struct FileError: Error, CustomStringConvertible {
         (self.call, self.path, self.errno) = (call, path, errno)
     }
 
+    /// Whether nothing has this path, or a directory in it is missing.
+    package var isMissing: Bool { errno == ENOENT }
+
     package var description: String { unsafe "\(call) \(path): \(String(cString: strerror(errno)))" }
 }
 
@@ -88,8 +91,23 @@ package final class Directory: OpenDirectory {
         return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 
-    package func sync() throws(FileError) {
-        if fsync(descriptor) != 0 { throw FileError(call: "fsync", path: path, errno: errno) }
+    package func sync() throws(FileError) { try FileSystem.sync(descriptor, path) { fsync($0) } }
+}
+
+extension FileSystem {
+    /// Makes what was written to an open file or directory survive a loss of power.
+    ///
+    /// - Parameter system: the system's call for that, where it reaches the drive.
+    fileprivate static func sync(
+        _ descriptor: Int32, _ path: String, _ system: (Int32) -> Int32
+    ) throws(FileError) {
+        #if canImport(Darwin)
+            // fsync alone leaves it in the drive's cache there.
+            let code = fcntl(descriptor, F_FULLFSYNC) == 0 ? 0 : system(descriptor)
+        #else
+            let code = system(descriptor)
+        #endif
+        if code != 0 { throw FileError(call: "fsync", path: path, errno: errno) }
     }
 }
 
@@ -128,12 +146,10 @@ final class AppendFile: AppendedFile {
 
     func sync() throws(FileError) {
         #if canImport(Darwin)
-            // fsync alone leaves it in the drive's cache there.
-            let code = fcntl(descriptor, F_FULLFSYNC) == 0 ? 0 : fsync(descriptor)
+            try FileSystem.sync(descriptor, path) { fsync($0) }
         #else
-            let code = fdatasync(descriptor)
+            try FileSystem.sync(descriptor, path) { fdatasync($0) }
         #endif
-        if code != 0 { throw FileError(call: "fsync", path: path, errno: errno) }
     }
 }
 

@@ -1,7 +1,9 @@
 import Foundation
 import MQTT
+import Synchronization
 import TestSupport
 import Testing
+import Transport
 
 @Suite("Session store: files", .turns)
 struct FileSessionStoreTests {
@@ -47,6 +49,45 @@ struct FileSessionStoreTests {
                 .established, message(2), message(3), .released(sequence: 2), .received(packetID: 9),
             ])
         #expect(stored.damage == nil)
+    }
+
+    @Test func `the directories that the store is in are made too, and survive a loss of power`() throws {
+        let scratch = try ScratchDirectory()
+        let synced = Synced()
+        let directory = scratch.file("app/support/session")
+        let store = FileSessionStore(directory: directory) { directory in
+            synced.paths.withLock { $0.append((directory as? Directory)?.path ?? "?") }
+            try directory.sync()
+        }
+        _ = try store.open()
+        try store.append([message(1)])
+        let made = [scratch.file("app"), scratch.file("app/support"), directory]
+        #expect(synced.paths.withLock { Set(made.map { Directory.parent(of: $0) }).isSubset(of: $0) })
+        store.close()
+        #expect(try FileSessionStore(directory: directory).open().records == [message(1)])
+    }
+
+    private final class Synced: Sendable {
+        let paths = Lock<[String]>([])
+    }
+
+    /// Sealed by a transform that adds a constant to each byte.
+    @Test func `records that cannot be read though they are complete are an error, and stay`() throws {
+        let scratch = try ScratchDirectory()
+        let sealed = store(scratch) {
+            $0.transform = FileSessionStore.Transform(seal: { $0.map { $0 &+ 77 } }, open: { $0.map { $0 &- 77 } })
+        }
+        _ = try sealed.open()
+        try sealed.append([message(1), message(2)])
+        sealed.close()
+        let before = try log(scratch)
+        let error = #expect(throws: SessionStoreError.self) { try store(scratch).open() }
+        #expect(error?.description.contains("written with a transform") == true)
+        #expect(try log(scratch) == before)
+        let again = store(scratch) {
+            $0.transform = FileSessionStore.Transform(seal: { $0.map { $0 &+ 77 } }, open: { $0.map { $0 &- 77 } })
+        }
+        #expect(try again.open().records == [message(1), message(2)])
     }
 
     @Test func `one owner at a time, until it closes or is gone`() throws {
