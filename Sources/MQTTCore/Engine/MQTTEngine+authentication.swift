@@ -61,6 +61,8 @@ extension MQTTEngine {
         guard let method = auth.properties.authenticationMethod, isOurMethod(method) else {
             throw .protocolError("AUTH has another authentication method than CONNECT.", "MQTT-4.12.0-5")
         }
+        // A client that waits for its last acknowledgements before DISCONNECT is still connected.
+        let isConnected = phase == .connected || phase == .leaving
         // One step at a time: the side that began it, or answered, waits for the other [MQTT 5.0 4.12].
         switch (auth.reasonCode, authentication.turn) {
         case (_, .ours):
@@ -68,11 +70,11 @@ extension MQTTEngine {
         case (.continueAuthentication, .peers):
             authentication.turn = .ours
             authentication.deadline = authentication.limit
-        case (.success, .peers) where phase == .connected:
+        case (.success, .peers) where isConnected:
             authentication = MQTTAuthenticationTurns()
-        case (.reauthenticate, .none) where phase == .connected:
+        case (.reauthenticate, .none) where isConnected:
             authentication.begin(until: now.advanced(byNanoseconds: options.value.connectTimeout))
-        case (.success, _) where phase != .connected:
+        case (.success, _) where !isConnected:
             throw .protocolError("AUTH with \(auth.reasonCode) arrived before CONNACK.", "MQTT-4.12.0-2")
         default:
             throw .protocolError(

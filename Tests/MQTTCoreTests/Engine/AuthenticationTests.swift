@@ -44,6 +44,28 @@ struct AuthenticationTests {
         #expect(pair.client.failure == nil)
     }
 
+    @Test func `AUTH that arrives while the client waits to leave is no violation`() throws {
+        let pair = pair()
+        try pair.connect()
+        pair.server.run { engine, effects in
+            try? engine.acceptConnection(sessionPresent: false, at: pair.now, into: &effects)
+        }
+        pair.settle()
+        try pair.client.engine.authenticate(reason: .reauthenticate, data: [4], at: pair.now)
+        pair.settle()
+        // PUBREC is on its way.
+        try pair.publish("x", qos: .exactlyOnce, from: pair.server)
+        pair.flush()
+        pair.deliver(to: pair.client)
+        pair.flush()
+        pair.client.run { engine, effects in try? engine.leave(within: 2_000_000_000, at: pair.now, into: &effects) }
+        #expect(pair.client.engine.phase == .leaving)
+        try pair.server.engine.authenticate(reason: .success, data: nil, at: pair.now)
+        pair.settle()
+        #expect(pair.client.failure == nil)
+        #expect(authentications(pair.client).last?.reasonCode == .success)
+    }
+
     @Test func `a step without an answer is noticed`() throws {
         let pair = pair()
         try pair.connect()
