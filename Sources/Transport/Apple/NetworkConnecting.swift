@@ -73,7 +73,7 @@
                 finish(
                     .success(
                         NetworkStream(connection, queue: queue, peerName: peerName) { [failures] in
-                            failures.error($0, isOpen: true)
+                            failures.error($0, isOpen: true, hasDelivered: $1)
                         }))
             case .waiting(let error):
                 // Only a path that may come back is worth the wait: every address has been tried already.

@@ -64,14 +64,16 @@
             state.withLock { $0.certificateWasRequested = true }
         }
 
-        /// - Parameter isOpen: whether the connection was established before.
-        func error(_ error: NWError, isOpen: Bool) -> TransportError {
+        /// - Parameters:
+        ///   - isOpen: whether the connection was established before.
+        ///   - hasDelivered: whether bytes have arrived on it, so that the server has accepted this client.
+        func error(_ error: NWError, isOpen: Bool, hasDelivered: Bool = false) -> TransportError {
             if let rejection = state.withLock({ $0.rejection }) { return rejection }
             switch error {
             case .posix(let code):
                 return posix(code.rawValue, isOpen)
             case .tls(let status):
-                return tls(status, isOpen)
+                return tls(status, isOpen, hasDelivered)
             case .dns(let code):
                 return TransportError(
                     .unknownHost, "Cannot find the host of \(peerName): DNS error \(code). Check its spelling and DNS.")
@@ -120,7 +122,7 @@
             }
         }
 
-        private func tls(_ status: OSStatus, _ isOpen: Bool) -> TransportError {
+        private func tls(_ status: OSStatus, _ isOpen: Bool, _ hasDelivered: Bool) -> TransportError {
             let wasAsked = state.withLock { $0.certificateWasRequested }
             let refusal = TransportError(
                 .clientCertificateRefused,
@@ -134,7 +136,9 @@
             }
             switch status {
             case errSSLClosedNoNotify, errSSLClosedAbort:
-                if wasAsked && !hasIdentity { return TLSFailure.clientCertificateMissing(peerName) }
+                if wasAsked && !hasIdentity && !hasDelivered {
+                    return TLSFailure.clientCertificateMissing(peerName)
+                }
                 return isOpen
                     ? TransportError(
                         .tlsTruncated,
@@ -144,6 +148,11 @@
                         .notTLS,
                         "\(peerName) ended the connection during the TLS handshake. Does it speak TLS at this port?")
             case errSSLProtocol, errSSLUnexpectedRecord:
+                guard !isOpen else {
+                    return TransportError(
+                        .tlsFailed,
+                        "\(peerName) broke the TLS protocol after the handshake (\(status)). Connect again.")
+                }
                 return TransportError(
                     .notTLS,
                     "\(peerName) does not use TLS at this port (\(status)). Use its port for TLS, or a URL "

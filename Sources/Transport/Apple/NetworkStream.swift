@@ -25,6 +25,7 @@
             var unread = 0
             var isReceiving = false
             var hasEnded = false
+            var hasDelivered = false
             var unsent = 0
             var sends = 0
             var written = 0
@@ -44,7 +45,7 @@
         let peerName: String
         private let connection: NWConnection
         private let queue: DispatchQueue
-        private let describe: @Sendable (NWError) -> TransportError
+        private let describe: @Sendable (NWError, _ hasDelivered: Bool) -> TransportError
         private let state = Lock(State())
         private var notifier: StreamNotifier?
 
@@ -59,7 +60,8 @@
         ///   - describe: what the connection's errors mean.
         init(
             _ connection: NWConnection, queue: DispatchQueue, peerName: String,
-            grace: DispatchTimeInterval = .seconds(5), describe: @escaping @Sendable (NWError) -> TransportError
+            grace: DispatchTimeInterval = .seconds(5),
+            describe: @escaping @Sendable (NWError, _ hasDelivered: Bool) -> TransportError
         ) {
             self.connection = connection
             self.queue = queue
@@ -227,6 +229,7 @@
                 if let data, !data.isEmpty {
                     state.chunks.append(data)
                     state.unread += data.count
+                    state.hasDelivered = true
                 }
                 if isComplete { state.hasEnded = true }
             }
@@ -251,7 +254,7 @@
         private func fail(_ error: NWError) {
             let isFirst = state.withLock { state in
                 guard state.failure == nil, !state.isClosed else { return false }
-                state.failure = describe(error)
+                state.failure = describe(error, state.hasDelivered)
                 return true
             }
             guard isFirst else { return }

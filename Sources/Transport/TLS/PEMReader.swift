@@ -105,6 +105,13 @@ struct PEMReader {
         var (key, certificate, others): (OpaquePointer?, OpaquePointer?, OpaquePointer?) = (nil, nil, nil)
         guard unsafe openSSL.openContainer(container, passphrase ?? "", &key, &certificate, &others) == 1 else {
             let reason = openSSL.takeError().text
+            // RC2 and others, of which older tools made containers, whatever the passphrase is.
+            guard !reason.contains("unsupported") else {
+                throw TransportError(
+                    .tlsConfiguration,
+                    "\(source) uses a cipher that this OpenSSL does not have (\(reason)). Make it anew: openssl pkcs12 -legacy -in OLD -nodes | openssl pkcs12 -export -out NEW."
+                )
+            }
             throw TransportError(
                 .tlsConfiguration,
                 passphrase == nil

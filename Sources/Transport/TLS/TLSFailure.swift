@@ -71,7 +71,7 @@ enum TLSFailure {
         case 258, 396, 1070, 1086:
             return TransportError(
                 .tlsVersion,
-                "\(peer) and this client have no version of TLS in common (\(text)). The server has to support TLS 1.2 or 1.3."
+                "\(peer) and this client have no version of TLS in common (\(text)). Check the server's versions and the minimumVersion of the TLS options."
             )
         case 199, 1116:
             return asked && hasIdentity

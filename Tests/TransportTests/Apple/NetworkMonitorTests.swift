@@ -108,7 +108,7 @@
             #expect(await eventually { isReady.load(ordering: .acquiring) })
             let failures = NetworkFailures(peerName: "the server")
             return NetworkStream(connection, queue: queue, peerName: "the server", grace: grace) {
-                failures.error($0, isOpen: true)
+                failures.error($0, isOpen: true, hasDelivered: $1)
             }
         }
     }
