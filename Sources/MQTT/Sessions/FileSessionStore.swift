@@ -226,8 +226,7 @@ public final class FileSessionStore: SessionStore {
         state.nameIsUnsafe = false
     }
 
-    /// Makes the directory unless it exists, so that it survives a loss of power.
-    /// Makes a directory and those that it is in, if need be.
+    /// Makes a directory and those that it is in unless they exist, so that they survive a loss of power.
     private func makeDirectory(_ path: String, on disk: any Disk) throws {
         let parent = Directory.parent(of: path)
         let isNew: Bool

@@ -19,7 +19,7 @@ struct TransactionReceipts: Sendable {
     private var committed: [UInt64: (transaction: UInt32, isReceived: Bool)] = [:]
     private var last: UInt64 = 0
     /// The tokens of frames whose transaction was aborted, until the next effects report them.
-    private(set) var abortedTokens: [UInt64] = []
+    private var abortedTokens: [UInt64] = []
 
     /// Set in the numbers that are apart from those of the ``ReceiptTable``.
     private static let apart: UInt64 = 1 << 63
