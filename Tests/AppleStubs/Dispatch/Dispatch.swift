@@ -55,9 +55,11 @@ open class DispatchSemaphore: DispatchObject, @unchecked Sendable {
     @discardableResult public func signal() -> Int { 0 }
 }
 
-// /dispatch/dispatchsource, /dispatchsourcesignal, /dispatchsource/makesignalsource(signal:queue:)
+// /dispatch/dispatchsource, /dispatchsourcesignal, /dispatchsource/makesignalsource(signal:queue:),
+// /dispatch/dispatchsourceprotocol/setregistrationhandler(qos:flags:handler:)
 public protocol DispatchSourceProtocol: AnyObject {
     func setEventHandler(handler: (@Sendable @convention(block) () -> Void)?)
+    func setRegistrationHandler(handler: (@Sendable @convention(block) () -> Void)?)
     func resume()
     func activate()
     func cancel()
@@ -70,6 +72,7 @@ open class DispatchSource: DispatchObject, @unchecked Sendable {
 }
 private final class SignalSource: DispatchSourceSignal {
     func setEventHandler(handler: (@Sendable @convention(block) () -> Void)?) {}
+    func setRegistrationHandler(handler: (@Sendable @convention(block) () -> Void)?) {}
     func resume() {}
     func activate() {}
     func cancel() {}
