@@ -12,7 +12,7 @@ extension MQTTClient {
     /// - Throws: ``MQTTError`` if the store cannot be opened or emptied, for example because another client uses it.
     public nonisolated(nonsending) func discardSession() async throws(MQTTError) {
         let core = core
-        let cleanStart = core.settings.options.cleanStart
+        let cleanStart = core.settings.cleanStart
         let isKept = core.link.perform { $0.engine.sessionOutlivesConnection }
         // Nil without a connection.
         let isTold = Lock<Bool?>(nil)
@@ -50,7 +50,7 @@ extension MQTTClient {
     /// - Throws: ``MQTTError`` if there is no connection or no method, ``MQTTAuthentication/begin`` fails, or the server ends
     ///   the connection.
     public nonisolated(nonsending) func reauthenticate() async throws(MQTTError) {
-        guard let authentication = core.settings.options.authentication else {
+        guard let authentication = core.settings.authentication else {
             throw .invalidRequest("There is nothing to authenticate with. Set configuration.authentication.")
         }
         let data: [UInt8]?

@@ -19,7 +19,7 @@ struct MQTTSender {
     func publishAtMostOnce(
         _ payload: [UInt8], to topic: String, retain: Bool, properties: MQTTProperties
     ) throws(MQTTError) -> Bool {
-        let limit = core.settings.options.maximumOutboxBytes
+        let limit = core.settings.maximumOutboxBytes
         do throws(MQTTUsageError) {
             return try link.perform { machine throws(MQTTUsageError) in
                 guard machine.engine.output.count < limit else { return false }
@@ -42,10 +42,10 @@ struct MQTTSender {
     ) throws(MQTTError) -> Bool {
         guard error.code == .queueFull else { throw core.explain(error) }
         // While connected a full queue is treated like a full outbox, whatever the policy.
-        if core.settings.options.queueOverflow == .wait || link.perform({ $0.engine.phase == .connected }) {
+        if core.settings.queueOverflow == .wait || link.perform({ $0.engine.phase == .connected }) {
             return false
         }
-        guard core.settings.options.queueOverflow != .reject else { throw MQTTError(error) }
+        guard core.settings.queueOverflow != .reject else { throw MQTTError(error) }
         var dropped: Box<MQTTEndedPublishers>?
         let failure = link.perform { machine in
             defer {
@@ -127,7 +127,7 @@ struct MQTTSender {
                 let step = link.perform { machine in
                     let piece = Link<MQTTMachine>.longestPiece
                     let step = machine.feed(
-                        batch, core.settings.options, upTo: machine.engine.output.count + piece, &unsent)
+                        batch, core.settings, upTo: machine.engine.output.count + piece, &unsent)
                     machine.flushRecords()
                     dropped = machine.publishers.takeDropped()
                     return step
@@ -259,7 +259,7 @@ struct MQTTSender {
     // MARK: Room
 
     private func waitsForRoom(_ error: MQTTError) -> Bool {
-        error.code == .queueFull && core.settings.options.queueOverflow == .wait
+        error.code == .queueFull && core.settings.queueOverflow == .wait
             && (error.underlying as? MQTTUsageError)?.code != .largerThanQueue
     }
 

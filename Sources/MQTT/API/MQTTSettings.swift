@@ -4,49 +4,71 @@ import Synchronization
 import Transport
 import Wire
 
-/// The options of a client, together with what the layers below are configured with. Never changes, so any thread may
-/// read it.
+/// What a client reads of its configuration after it was made, together with what the layers below are configured with.
+/// Never changes, so any thread may read it.
 ///
 /// Clients with equal configurations share one object, whatever their client identifiers. Those with different
-/// configurations share the parts that are equal.
+/// configurations share the parts that are equal. What the engine is configured with is there alone.
 final class MQTTSettings: Sendable {
-    /// Without the client identifier.
-    let options: MQTTConfiguration
     /// The options of the engine, without the client identifier.
     let engineOptions: MQTTEngineOptions
     let streams: Shared<StreamOptions>
     let reconnect: Shared<ReconnectPolicy>
     let unmatched: Shared<MQTTUnmatchedMessagePolicy>
+    let credentials: CredentialsSource
+    let connectProvider: (@Sendable (inout MQTTConnectOptions) async throws -> Void)?
+    let authentication: MQTTAuthentication?
+    let sessionStore: (any SessionStore)?
     let messageHook: MQTTMessageHook?
+    let fallbackVersions: [MQTTVersion]
+    let maximumOutboxBytes: Int
+    let maximumUnreadBytes: Int
+    let maximumFiltersPerRequest: Int
+    /// Nil for the default of the version.
+    private let maximumInFlight: UInt16?
+    let serverOrder: ServerOrder
+    let queueOverflow: MQTTConfiguration.QueueOverflow
+    let queuesQoS0WhileOffline: Bool
+    let resubscribesWithSessionPresent: Bool
+    let followsRedirects: Bool
+    let usesNetworkMonitor: Bool
+
+    var version: MQTTVersion { engineOptions.value.version }
+    var cleanStart: Bool { engineOptions.value.cleanStart }
 
     private struct Latest {
         weak var settings: MQTTSettings?
+        /// Without the client identifier.
+        var configuration: MQTTConfiguration?
     }
 
-    /// The settings that were made last.
+    /// The settings that were made last, and from what.
     private static let latest = Lock(Latest())
 
     /// The settings for a configuration.
     static func of(_ configuration: MQTTConfiguration) -> MQTTSettings {
         var options = configuration
         options.clientID = ""
-        // One message at a time: an outbox that is full when it is empty would never have room.
-        options.maximumOutboxBytes = max(1, options.maximumOutboxBytes)
-        return latest.withLock { [options] latest in
-            let known = latest.settings
-            if let known, known.options == options { return known }
-            let made = MQTTSettings(options, known)
-            latest.settings = made
-            return made
+        // What was there is released without the lock: it may be the last to hold something of the application.
+        let (settings, _) = latest.withLock { [options] latest in
+            let earlier = (known: latest.settings, configuration: latest.configuration)
+            if let known = earlier.known, earlier.configuration == options { return (known, earlier) }
+            let made = MQTTSettings(options, earlier.known)
+            latest = Latest(settings: made, configuration: options)
+            return (made, earlier)
         }
+        return settings
+    }
+
+    deinit {
+        // What the closures of the configuration hold ends with its last client.
+        _ = Self.latest.withLock { latest in latest.settings == nil ? latest.configuration.take() : nil }
     }
 
     private init(_ options: MQTTConfiguration, _ known: MQTTSettings?) {
-        self.options = options
         engineOptions = MQTTEngineOptions(Self.engineConfiguration(options))
         reconnect = .of(options.reconnect, orKnown: known?.reconnect)
         unmatched = .of(options.unmatchedMessagePolicy, orKnown: known?.unmatched)
-        messageHook = options.messageHook
         var streams = StreamOptions()
         streams.proxy = options.proxy
         streams.tls = options.tls
@@ -56,6 +78,23 @@ final class MQTTSettings: Sendable {
         streams.subprotocols = [options.version == .v3_1 ? "mqttv3.1" : "mqtt"]
         streams.schemes = [.mqtt, .mqtts, .ws, .wss, .unix]
         self.streams = .of(streams, orKnown: known?.streams)
+        credentials = CredentialsSource(fixed: options.credentials, provider: options.credentialsProvider)
+        connectProvider = options.connectProvider
+        authentication = options.authentication
+        sessionStore = options.sessionStore
+        messageHook = options.messageHook
+        fallbackVersions = options.fallbackVersions
+        // One message at a time: an outbox that is full when it is empty would never have room.
+        maximumOutboxBytes = max(1, options.maximumOutboxBytes)
+        maximumUnreadBytes = options.maximumUnreadBytes
+        maximumFiltersPerRequest = max(1, options.maximumFiltersPerRequest)
+        maximumInFlight = options.maximumInFlight
+        serverOrder = options.serverOrder
+        queueOverflow = options.queueOverflow
+        queuesQoS0WhileOffline = options.queuesQoS0WhileOffline
+        resubscribesWithSessionPresent = options.resubscribesWithSessionPresent
+        followsRedirects = options.followsRedirects
+        usesNetworkMonitor = options.usesNetworkMonitor
     }
 
     /// The configuration of a client's engine, without the client identifier.
@@ -72,7 +111,7 @@ final class MQTTSettings: Sendable {
         engine.enforcesReceiveMaximum = options.enforcesReceiveMaximum
         engine.maximumPacketSize = UInt32(clamping: options.maximumPacketSize)
         engine.maximumControlPacketSize = UInt32(clamping: options.maximumControlPacketSize)
-        engine.maximumInFlight = maximumInFlight(options.version, options)
+        engine.maximumInFlight = options.maximumInFlight ?? maximumInFlight(options.version)
         engine.connectProperties = options.connectProperties
         engine.authenticationMethod = options.authentication?.method
         engine.republishesAfterSessionLoss = options.republishesAfterSessionLoss
@@ -100,9 +139,9 @@ final class MQTTSettings: Sendable {
     /// - Throws: ``MQTTError/Code/invalidRequest`` if it cannot.
     func check(_ will: MQTTWill?) throws(MQTTError) {
         guard let delay = will?.properties.willDelayInterval, delay > 0 else { return }
-        guard options.version == .v5_0 || options.fallbackVersions.contains(.v5_0) else {
+        guard version == .v5_0 || fallbackVersions.contains(.v5_0) else {
             throw .invalidRequest(
-                "The will has a delay of \(delay) s, but MQTT \(options.version) has no delay [MQTT 5.0 3.1.3.2.2]."
+                "The will has a delay of \(delay) s, but MQTT \(version) has no delay [MQTT 5.0 3.1.3.2.2]."
                     + " Set version to 5.0, or leave the delay out.")
         }
         let expiry = engineOptions.value.sessionExpiry
@@ -114,15 +153,9 @@ final class MQTTSettings: Sendable {
         }
     }
 
-    func maximumInFlight(_ version: MQTTVersion) -> UInt16 { Self.maximumInFlight(version, options) }
+    func maximumInFlight(_ version: MQTTVersion) -> UInt16 { maximumInFlight ?? Self.maximumInFlight(version) }
 
-    private static func maximumInFlight(_ version: MQTTVersion, _ options: MQTTConfiguration) -> UInt16 {
-        options.maximumInFlight ?? (version == .v5_0 ? 1024 : 20)
-    }
-
-    var credentials: CredentialsSource {
-        CredentialsSource(fixed: options.credentials, provider: options.credentialsProvider)
-    }
+    private static func maximumInFlight(_ version: MQTTVersion) -> UInt16 { version == .v5_0 ? 1024 : 20 }
 
     /// The client identifier with each `%` replaced by two random hexadecimal digits.
     static func expand(_ template: String, random: LoopRandom) -> String {

@@ -106,7 +106,7 @@ struct MQTTMachine: ClientMachine, ~Copyable {
         wantsClose = false
         reading = MQTTReadingPause()
         afterLock.work.closed = .some(error)
-        if core?.settings.options.queuesQoS0WhileOffline == false { publishers.resumeRoomWaiters(into: afterLock) }
+        if core?.settings.queuesQoS0WhileOffline == false { publishers.resumeRoomWaiters(into: afterLock) }
         collect(into: afterLock, at: now)
     }
 

@@ -27,20 +27,19 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
     private var closeReason: Shared<MQTTError>?
 
     init(opener: StreamOpener, settings: MQTTSettings, clientID: String, loop: EventLoop, network: NetworkMonitor?) {
-        let options = settings.options
         parts = ClientParts(
-            opener: opener, reconnect: settings.reconnect, serverOrder: options.serverOrder,
-            connectTimeout: options.connectTimeout,
-            network: options.usesNetworkMonitor ? network ?? loop.networkMonitor : nil, loop: loop)
+            opener: opener, reconnect: settings.reconnect, serverOrder: settings.serverOrder,
+            connectTimeout: .nanoseconds(settings.engineOptions.value.connectTimeout),
+            network: settings.usesNetworkMonitor ? network ?? loop.networkMonitor : nil, loop: loop)
         self.settings = settings
         self.loop = loop
         clientIDTemplate = clientID
         let machine = MQTTMachine(
             engine: MQTTEngine(settings.engineOptions, clientID: MQTTSettings.expand(clientID, random: loop.random)),
-            overflow: options.queueOverflow, unmatched: settings.unmatched, loop: loop)
-        link = Link(machine: machine, loop: loop, maximumOutboxBytes: options.maximumOutboxBytes)
+            overflow: settings.queueOverflow, unmatched: settings.unmatched, loop: loop)
+        link = Link(machine: machine, loop: loop, maximumOutboxBytes: settings.maximumOutboxBytes)
         negotiation = MQTTNegotiation(settings)
-        persistence = options.sessionStore.map { MQTTPersistence($0) }
+        persistence = settings.sessionStore.map { MQTTPersistence($0) }
         negotiation.core = self
         connectParts()
     }
@@ -54,7 +53,7 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
     // MARK: From any thread
 
     var name: String { clientIDTemplate }
-    var maximumUnreadBytes: Int { settings.options.maximumUnreadBytes }
+    var maximumUnreadBytes: Int { settings.maximumUnreadBytes }
     var receivingHook: (@Sendable (inout MQTTMessage) -> Void)? { settings.messageHook?.receiving }
     var sender: MQTTSender { MQTTSender(core: self) }
 
@@ -103,7 +102,7 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
     func stateWillChange(to state: MQTTConnectionState) {
         let reason: Shared<MQTTError>? =
             if case .disconnected(let failure) = state { Shared(.notSupervised(after: failure)) } else { nil }
-        let queuesQoS0 = settings.options.queuesQoS0WhileOffline
+        let queuesQoS0 = settings.queuesQoS0WhileOffline
         link.perform { machine in
             machine.publishers.reasonNotSupervised = reason
             if reason != nil { machine.unmatched.clientStopped() }

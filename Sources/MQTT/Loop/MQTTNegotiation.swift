@@ -40,7 +40,7 @@ final class MQTTNegotiation: @unchecked Sendable {
     private var unansweredConnect = Int64.min
 
     init(_ settings: MQTTSettings) {
-        versionsLeft = settings.options.fallbackVersions
+        versionsLeft = settings.fallbackVersions
     }
 
     // MARK: Attempts
@@ -49,9 +49,9 @@ final class MQTTNegotiation: @unchecked Sendable {
         guard attempt.server != Int(triedServer) else { return }
         triedServer = Int32(attempt.server)
         // Another server may accept a version that the last one refused.
-        if !wasEverAccepted, versionsLeft.count != settings.options.fallbackVersions.count {
-            versionsLeft = settings.options.fallbackVersions
-            use(settings.options.version)
+        if !wasEverAccepted, versionsLeft.count != settings.fallbackVersions.count {
+            versionsLeft = settings.fallbackVersions
+            use(settings.version)
         }
     }
 
@@ -168,7 +168,7 @@ final class MQTTNegotiation: @unchecked Sendable {
 
     /// CONNACK or DISCONNECT refers the client to another server [MQTT 5.0 4.11].
     func noteRedirection(_ reason: MQTTReasonCode, _ properties: MQTTProperties) {
-        guard reason == .useAnotherServer || reason == .serverMoved, settings.options.followsRedirects,
+        guard reason == .useAnotherServer || reason == .serverMoved, settings.followsRedirects,
             let reference = properties.serverReference
         else { return }
         let endpoints = Array(core.opener.endpoints(inReference: reference).prefix(MQTTRedirection.limit))
@@ -193,7 +193,7 @@ final class MQTTNegotiation: @unchecked Sendable {
 
 extension MQTTNegotiation {
     func authenticationReceived(_ packet: MQTTPacket.Auth) {
-        guard let authentication = settings.options.authentication else { return }
+        guard let authentication = settings.authentication else { return }
         if packet.reasonCode == .success {
             core.news.tell(.reauthenticated)
             return endReauthentications(.success(()))

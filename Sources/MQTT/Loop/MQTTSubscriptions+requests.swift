@@ -42,7 +42,7 @@ extension MQTTSubscriptions {
         }
         for group in groups {
             let together = group.keys.filter { !apart.contains($0) }
-            for keys in together.inRequests(of: maximumFilters) { add(keys, group.properties) }
+            for keys in together.inRequests(of: core.settings.maximumFiltersPerRequest) { add(keys, group.properties) }
             for key in group.keys where apart.contains(key) { add([key], group.properties) }
         }
         // In the order of their subscription: once a copy arrives for a later filter, copies for the earlier ones were sent too.
@@ -65,8 +65,6 @@ extension MQTTSubscriptions {
             zip(keys, requests).map { SubscribePacket(keys: [$0], requests: [$1], properties: properties) }
         }
     }
-
-    private var maximumFilters: Int { max(1, core.settings.options.maximumFiltersPerRequest) }
 
     /// Writes all packets under one lock, so that they leave together, however many there are.
     private func write(_ packets: [SubscribePacket], comesFirst: Bool) {
@@ -106,7 +104,7 @@ extension MQTTSubscriptions {
         _ filters: [String], _ properties: MQTTProperties = [],
         _ call: PendingCall<Result<MQTTUnsubscribeResult, MQTTError>>? = nil
     ) {
-        let packets = unsubscribePackets(filters.inRequests(of: maximumFilters), properties)
+        let packets = unsubscribePackets(filters.inRequests(of: core.settings.maximumFiltersPerRequest), properties)
         let wait = call.map { MQTTUnsubscribeWait($0, packetCount: packets.count) }
         for (index, packet) in packets.enumerated() {
             switch packet.written {
@@ -181,7 +179,7 @@ extension MQTTSubscriptions {
         let allowed = info.version == .v5_0 ? info.limits.maximumQoS : nil
         // The session that the server has now holds none of them, also if it is kept before it has answered a SUBSCRIBE.
         if !sessionPresent { for entry in router.entries.values { entry.lastGranted = nil } }
-        let all = !sessionPresent || core.settings.options.resubscribesWithSessionPresent
+        let all = !sessionPresent || core.settings.resubscribesWithSessionPresent
         let keys = router.orderedEntries.filter {
             all || $0.value.isShared || !$0.value.callers.isEmpty || $0.value.lacksGrant(allowed)
         }
@@ -268,7 +266,7 @@ extension MQTTSubscriptions {
     /// one, that the answer is late.
     func failLateSubscribes() {
         guard let router = knownRouter else { return }
-        let latest = core.loop.now - core.settings.options.requestTimeout.inNanoseconds
+        let latest = core.loop.now - core.settings.engineOptions.value.requestTimeout
         for (key, entry) in router.entries where entry.pending != 0 {
             let late = entry.takeCallers { $0.request != 0 && $0.firstWritten <= latest }
             let error = MQTTError(

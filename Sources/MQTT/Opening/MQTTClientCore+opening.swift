@@ -9,7 +9,7 @@ extension MQTTClientCore {
     func openStream(_ attempt: ConnectionAttempt) async throws(MQTTError) -> OpenedStream {
         // First of all, so that each server of a reference is tried once, whatever else fails.
         let other = negotiation.redirection.withLock { $0?.takeNext(server: attempt.server) }
-        try settings.check(settings.options.will)
+        try settings.check(settings.engineOptions.value.will)
         try asking { machine throws(MQTTUsageError) in try machine.engine.configuration.checkConnect() }
         try await prepareStore(for: .attempt)
         let (url, credentials) = try await chooseServer(attempt, redirectedTo: other)
@@ -29,10 +29,11 @@ extension MQTTClientCore {
 
     /// Lets the application change CONNECT.
     private func prepareConnect(_ attempt: ConnectionAttempt) async throws(MQTTError) {
-        guard let provider = settings.options.connectProvider else { return }
+        guard let provider = settings.connectProvider else { return }
+        let configured = settings.engineOptions.value
         let initial = MQTTConnectOptions(
-            attempt: attempt.number, will: settings.options.will, properties: settings.options.connectProperties,
-            keepAlive: settings.options.keepAlive, cleanStart: link.perform { $0.engine.cleanStart })
+            attempt: attempt.number, will: configured.will, properties: configured.connectProperties,
+            keepAlive: .seconds(configured.keepAlive), cleanStart: link.perform { $0.engine.cleanStart })
         let options = try await ask("connectProvider", attempt, MQTTError.init(connectProvider:)) {
             var options = initial
             try await provider(&options)
@@ -53,7 +54,7 @@ extension MQTTClientCore {
 
     /// Obtains the data of the first step.
     private func prepareAuthentication(_ attempt: ConnectionAttempt) async throws(MQTTError) {
-        guard let authentication = settings.options.authentication else { return }
+        guard let authentication = settings.authentication else { return }
         let data = try await ask("authentication's begin", attempt, MQTTError.init(authentication:)) {
             try await authentication.begin()
         }

@@ -168,7 +168,7 @@ struct ArrayTests {
         for next in [100, 200, 250] {
             let unsent = client.core.link.perform { machine in
                 var unsent: [MQTTMachine.Unsent] = []
-                _ = machine.feed(batch, client.core.settings.options, upTo: .max, &unsent)
+                _ = machine.feed(batch, client.core.settings, upTo: .max, &unsent)
                 return unsent
             }
             #expect(batch.next == next && unsent.allSatisfy { $0.error?.code == .invalidTopic })

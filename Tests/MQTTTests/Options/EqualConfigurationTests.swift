@@ -75,8 +75,24 @@ struct EqualConfigurationTests {
             #expect(MQTTSettings.of(other) !== settings, "change \(number)")
             change(&other, composed)
             #expect(one == other, "change \(number)")
-            #expect(MQTTSettings.of(other).options == settings.options)
         }
+    }
+
+    @Test func `what a configuration holds ends with its last client`() async throws {
+        final class Model: Sendable {}
+        weak var model: Model?
+        do {
+            let held = Model()
+            model = held
+            var configuration = MQTTConfiguration()
+            configuration.credentialsProvider = { _ in withExtendedLifetime(held) { nil } }
+            let one = MQTTClient("mqtt://localhost", configuration: configuration)
+            let other = MQTTClient("mqtt://localhost", configuration: configuration)
+            withExtendedLifetime((one, other)) {}
+        }
+        // A test beside this one may be comparing with the configuration.
+        for _ in 0..<100 where model != nil { try await Task.sleep(for: .milliseconds(10)) }
+        #expect(model == nil)
     }
 
     @Test func `each option of TLS makes a difference`() {
