@@ -79,7 +79,8 @@ public struct STOMPConfiguration: Sendable, CustomStringConvertible {
     /// ``STOMPEvent/acknowledgementTimedOut(receiptID:after:)`` names the frame that has waited longest. Messages that this
     /// client acknowledges late never end a connection.
     public var acknowledgementTimeout: Duration? = .seconds(30)
-    /// Limits for frames of the server, checked before memory is allocated for them.
+    /// Limits for frames of the server, checked before memory is allocated for them. They do not bound what the client
+    /// sends.
     public var limits = STOMPLimits()
     /// The maximum number of receipts that are awaited at once; those of SUBSCRIBE and UNSUBSCRIBE may exceed it. Default:
     /// 65,536.
