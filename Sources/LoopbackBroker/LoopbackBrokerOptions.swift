@@ -92,7 +92,7 @@ public struct LoopbackBrokerOptions: Sendable {
     public var refusedMessages = RefusedMessages.discard
 
     /// The heart-beats that the STOMP side offers: what it can send and what it wants to receive, in milliseconds; 0
-    /// for no heart-beats.
+    /// for no heart-beats. The longer of both sides' times counts. Default: 10,000 each.
     public var heartBeat = (outgoing: 10_000, incoming: 10_000)
 
     /// The bounds on what is kept in memory.
