@@ -186,9 +186,10 @@ struct MQTTMachine: ClientMachine, ~Copyable {
         return publishers.takeStored(through: ticket)
     }
 
-    mutating func setReceiversFull(_ isFull: Bool, at now: Int64) {
-        reading.receiversAreFull = isFull
-        reading.update(&engine, at: now)
+    mutating func setReceiversFull(_ isFull: Bool, at now: Int64) -> Bool {
+        defer { reading.update(&engine, at: now) }
+        defer { reading.receiversAreFull = isFull }
+        return reading.receiversAreFull != isFull
     }
 
     mutating func acknowledgeWithheld(at now: Int64) {

@@ -113,7 +113,7 @@ final class MQTTAfterLock: LinkAfterLock {
             case .full where route.policy.overflow == .pauseReading: core.subscriptions.pauseReading(for: route)
             case .full, .refused: break
             }
-            if queue.connectionIsFull { core.link.pauseReading() }
+            if queue.connectionIsFull { core.subscriptions.pauseReading(for: route, connectionIsFull: true) }
         }
     }
 }

@@ -10,6 +10,7 @@ final class MQTTRoute: DeliveryRoute, @unchecked Sendable {
     // Sendable because the fields that change have one owner at a time, as above.
     /// The filters and their options; empty for the route of messages that no other route gets.
     let requests: [MQTTSubscriptionRequest]
+    var name: String { requests.map(\.filter).joined(separator: ", ") }
     /// The properties of SUBSCRIBE.
     let properties: MQTTProperties
     /// The places in `requests` whose filters match topics that others match as well, so that brokers may send several

@@ -305,7 +305,8 @@ package protocol ClientMachine: LinkMachine, ~Copyable {
     /// What waits under the link's lock.
     var backlog: ClientBacklog { get }
     /// Pauses reading because a receiver's bound is reached, or ends that pause.
-    mutating func setReceiversFull(_ isFull: Bool, at now: Int64)
+    /// Returns whether that is a change.
+    mutating func setReceiversFull(_ isFull: Bool, at now: Int64) -> Bool
     /// A receiver has room again: acknowledges the messages that waited for it.
     mutating func acknowledgeWithheld(at now: Int64)
 }
@@ -328,8 +329,8 @@ package protocol ClientLink: AnyObject, Sendable {
     func dropConnection()
     /// Makes the machine know its client.
     func setCore(_ core: Core)
-    /// A receiver's bound is reached.
-    func pauseReading()
+    /// A receiver's bound is reached. Returns false if reading was paused already.
+    func pauseReading() -> Bool
     /// A receiver has room again.
     ///
     /// - Parameter resumes: whether no other receiver's bound is reached.
@@ -344,16 +345,16 @@ extension Link: ClientLink where Machine: ClientMachine, Machine: ~Copyable {
     package var sentCount: Int { perform { $0.sentCount } }
     package var backlog: ClientBacklog { perform { $0.backlog } }
 
-    package func pauseReading() {
+    package func pauseReading() -> Bool {
         let now = loop.now
-        perform { $0.setReceiversFull(true, at: now) }
+        return perform { $0.setReceiversFull(true, at: now) }
     }
 
     package func receiverHasRoom(resumes: Bool) {
         let now = loop.now
         perform { machine in
             machine.acknowledgeWithheld(at: now)
-            if resumes { machine.setReceiversFull(false, at: now) }
+            if resumes { _ = machine.setReceiversFull(false, at: now) }
         }
     }
 }

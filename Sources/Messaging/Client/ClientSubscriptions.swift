@@ -55,10 +55,11 @@ extension ClientSubscriptions {
         return try await call.answer(ifCancelled: .failure(.cancelledWait)).get()
     }
 
-    /// The buffer of a subscription is full.
-    package func pauseReading(for route: Core.Route) {
-        pausedRoutes.add(route)
-        core.link.pauseReading()
+    /// Reads nothing more until a full buffer has room: that of a subscription, or that of the connection, which messages
+    /// for this subscription have filled.
+    package func pauseReading(for route: Core.Route, connectionIsFull: Bool = false) {
+        if !connectionIsFull { pausedRoutes.add(route) }
+        if core.link.pauseReading() { core.news.tell(.readingPaused(for: route.name)) }
     }
 
     /// A full buffer has become half empty, or is released.

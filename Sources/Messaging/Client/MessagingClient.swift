@@ -272,6 +272,7 @@ package protocol ClientEvent: Sendable {
 
     static func stateChanged(_ state: ConnectionState<Failure>) -> Self
     static func executorHeld(for time: Duration) -> Self
+    static func readingPaused(for subscription: String) -> Self
     static func connecting(to server: BrokerURL) -> Self
     static func moving(from server: BrokerURL, after age: Duration) -> Self
     static func credentialsRequested(for server: BrokerURL) -> Self

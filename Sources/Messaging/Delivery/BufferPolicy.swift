@@ -2,8 +2,8 @@
 public struct BufferPolicy: Sendable, Equatable {
     /// What happens to messages without a delivery guarantee (MQTT QoS 0, STOMP `auto`) when the buffer is full.
     ///
-    /// Messages with a guarantee are never dropped: their acknowledgements are withheld until there is room, so that
-    /// the server stops sending.
+    /// Messages with a guarantee are never dropped. With MQTT their acknowledgements are withheld until there is room, so that
+    /// the server stops sending; with STOMP nothing more is read from the connection.
     public struct Overflow: Sendable, Equatable {
         package enum Kind: Sendable { case dropOldest, pauseReading }
         package let kind: Kind
@@ -11,15 +11,16 @@ public struct BufferPolicy: Sendable, Equatable {
         /// Drops the oldest waiting messages; the `droppedBefore` of the next received message counts them.
         public static let dropOldest = Overflow(kind: .dropOldest)
         /// Reads nothing more from the connection until the receiver has caught up. All subscriptions of the connection
-        /// wait with it; keep-alives are still sent.
+        /// wait with it, and so do the server's answers: a receiver that awaits a confirmation from the same client would
+        /// wait for itself. Keep-alives are still sent.
         public static let pauseReading = Overflow(kind: .pauseReading)
     }
 
-    /// The maximum number of waiting messages. Default: 65,536.
-    public var messages: Int
+    /// The maximum number of waiting messages, at least 1. Default: 65,536.
+    public var messages: Int { didSet { messages = max(1, messages) } }
     /// The maximum memory of waiting messages in bytes: their bytes, about 40 more for each, and 256 for those of one read.
-    /// One read of the socket, up to 128 KiB, may exceed it. Default: 16 MiB.
-    public var bytes: Int
+    /// One read of the socket, up to 128 KiB, may exceed it. At least 1. Default: 16 MiB.
+    public var bytes: Int { didSet { bytes = max(1, bytes) } }
     /// What happens to messages without a guarantee when either bound is reached. Default: `dropOldest`.
     public var overflow: Overflow
 

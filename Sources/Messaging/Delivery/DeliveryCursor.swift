@@ -169,14 +169,19 @@ package final class SubscriptionHandle<Core: ClientCore>: Sendable {
     package let core: Core
     package let route: Core.Route
     private let first: DeliveryQueue<Batch, Failure>
-    /// The place that has no receiver at the moment.
-    private let parked: Lock<DeliveryPlace<Batch, Failure>?>
+    private let places: Lock<Places>
+
+    private struct Places {
+        /// Where the last receiver stopped; nil while there are receivers.
+        var parked: DeliveryPlace<Batch, Failure>?
+        var receiverCount = 0
+    }
 
     package init(core: Core, route: Core.Route, first: DeliveryQueue<Batch, Failure>) {
         self.core = core
         self.route = route
         self.first = first
-        parked = Lock(DeliveryPlace(queue: first))
+        places = Lock(Places(parked: DeliveryPlace(queue: first)))
     }
 
     deinit {
@@ -189,9 +194,10 @@ package final class SubscriptionHandle<Core: ClientCore>: Sendable {
 
     /// The place where the last receiver stopped; the beginning of a new queue if another receiver is active there.
     package func takePlace() -> DeliveryPlace<Batch, Failure> {
-        let taken = parked.withLock { parked in
-            defer { parked = nil }
-            return parked
+        let taken = places.withLock { places in
+            places.receiverCount += 1
+            defer { places.parked = nil }
+            return places.parked
         }
         if let taken {
             if let batch = taken.batch { batch.noteTaken(batch.count) }
@@ -206,12 +212,14 @@ package final class SubscriptionHandle<Core: ClientCore>: Sendable {
     /// A receiver stopped here.
     package func park(_ place: DeliveryPlace<Batch, Failure>) {
         place.batch?.noteTaken(place.index)
-        let isParked = parked.withLock { parked in
-            guard parked == nil else { return false }
-            parked = place
+        let isParked = places.withLock { places in
+            places.receiverCount -= 1
+            guard places.receiverCount == 0 else { return false }
+            places.parked = place
             return true
         }
-        // With several iterators, the place of the first one that was released remains.
+        // Of several receivers only the last one's place remains: nobody would empty the queues of the others, which would
+        // hold up the connection once they are full.
         guard !isParked else { return }
         let route = route
         core.loop.execute {

@@ -4,13 +4,15 @@ import Wire
 
 /// Where the messages of one subscription go.
 ///
-/// `policy` may be read on any thread. `receivers` belongs to the task that makes the route, and to the loop's thread once
+/// `name` and `policy` may be read on any thread. `receivers` belongs to the task that makes the route, and to the loop's thread once
 /// the route is registered.
 @usableFromInline
 package protocol DeliveryRoute: AnyObject, Sendable {
     associatedtype Batch: DeliveryBatch where Batch.Message: ReplyMessage
     associatedtype Failure: ClientError
 
+    /// What people call the subscription: its filters, or its destination.
+    var name: String { get }
     var policy: BufferPolicy { get }
     var receivers: DeliveryReceivers<Batch, Failure> { get set }
 }

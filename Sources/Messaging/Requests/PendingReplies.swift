@@ -49,6 +49,8 @@ package final class PendingReplies<Message: ReplyMessage, Failure: ClientError>:
     /// Nil before the first request, and after the subscription has ended.
     private var subscription: Subscription?
     private var isSubscribing = false
+    /// Why the subscription that is being made has ended already.
+    private var endedWhileSubscribing: Failure?
     /// Whether the connection of the subscription has ended, and the next one has not subscribed again.
     private var isPaused = false
     /// Requests that wait for the subscription, and those of them that have ended meanwhile.
@@ -137,7 +139,7 @@ package final class PendingReplies<Message: ReplyMessage, Failure: ClientError>:
         subscription = nil
         isPaused = false
         fail(failure)
-        if !isSubscribing { failWaiting(failure) }
+        if isSubscribing { endedWhileSubscribing = failure } else { failWaiting(failure) }
     }
 
     private func begin(_ request: Request, until deadline: Int64, _ late: @escaping @Sendable () -> String) {
@@ -167,8 +169,11 @@ package final class PendingReplies<Message: ReplyMessage, Failure: ClientError>:
 
     private func subscribed(_ result: Result<Subscription, Failure>) {
         isSubscribing = false
+        let ended = endedWhileSubscribing.take()
         switch result {
         case .success(let made):
+            // It may have ended since the server granted it, before the task that made it ran on.
+            if let ended { return failWaiting(ended) }
             subscription = made
             releaseWaiting()
         case .failure(let failure): failWaiting(failure)
@@ -192,6 +197,16 @@ package final class PendingReplies<Message: ReplyMessage, Failure: ClientError>:
 
     /// From now on the reply may arrive.
     private func register(_ request: Request, _ address: String) {
+        guard requests[request.correlation] == nil else {
+            let correlation = String(decoding: request.correlation, as: UTF8.self)
+            return end(
+                request,
+                .failure(
+                    Failure(
+                        .invalidRequest,
+                        "Another request with the correlation '\(correlation)' still waits for its reply. Give each request one of its own, or leave it out.",
+                        answer: nil, underlying: nil)))
+        }
         requests[request.correlation] = request
         request.address.end(.success(address))
     }

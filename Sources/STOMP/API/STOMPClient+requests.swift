@@ -20,23 +20,29 @@ extension STOMPClient {
         _ body: some Sequence<UInt8>, to destination: String, options: STOMPSendOptions = STOMPSendOptions(),
         timeout: Duration? = nil
     ) async throws(STOMPError) -> STOMPMessage {
-        guard options.replyTo == nil else {
+        try await request(STOMPOutgoingMessage(body, to: destination, options: options), timeout: timeout)
+    }
+
+    nonisolated(nonsending) func request(
+        _ message: STOMPOutgoingMessage, timeout: Duration?
+    ) async throws(STOMPError) -> STOMPMessage {
+        guard message.options.replyTo == nil else {
             throw .invalidRequest("A request sets its replyTo itself. Leave it out.")
         }
         let timeout = timeout ?? core.configuration.requestTimeout
-        let correlation = options.correlationID ?? "request-\(core.ids.add(1, ordering: .relaxed).newValue)"
-        let (core, body) = (core, Array(body))
+        let correlation = message.options.correlationID ?? "request-\(core.ids.add(1, ordering: .relaxed).newValue)"
+        let core = core
         let answer = try await replies.reply(
             correlation: Array(correlation.utf8), within: timeout,
             late: core.lateReply(
-                "No reply to the request to '\(destination)' arrived within \(timeout).",
+                "No reply to the request to '\(message.destination)' arrived within \(timeout).",
                 advice: "Check that a client answers there and copies the correlation-id, or raise the timeout.")
         ) {
             (address) async throws(STOMPError) in
-            var options = options
-            options.replyTo = address
-            options.correlationID = correlation
-            try await self.send(bytes: body, to: destination, options: options, in: nil)
+            var message = message
+            message.options.replyTo = address
+            message.options.correlationID = correlation
+            try await self.send(message)
         }
         return core.received(answer)
     }

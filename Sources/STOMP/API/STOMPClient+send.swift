@@ -117,7 +117,7 @@ extension STOMPClient {
     }
 
     /// The message with the headers that declare its queue at the connected broker.
-    nonisolated func forThisBroker(_ message: STOMPOutgoingMessage) -> STOMPOutgoingMessage {
+    private nonisolated func forThisBroker(_ message: STOMPOutgoingMessage) -> STOMPOutgoingMessage {
         message.queue == STOMPQueueOptions()
             ? message : message.declaringQueue(at: core.link.perform { $0.engine.profile })
     }

@@ -113,14 +113,13 @@ extension STOMPClient {
         coding: some PayloadCoding = .json, options: STOMPSendOptions = STOMPSendOptions(), timeout: Duration? = nil
     ) async throws(STOMPError) -> STOMPDecodedMessage<Answer> {
         let message = try STOMPOutgoingMessage(value, to: destination, options: options)
-        return try await request(forThisBroker(message), returning: type, coding: coding, timeout: timeout)
+        return try await request(message, returning: type, coding: coding, timeout: timeout)
     }
 
     private nonisolated(nonsending) func request<Answer: Decodable & Sendable>(
         _ message: STOMPOutgoingMessage, returning type: Answer.Type, coding: some PayloadCoding, timeout: Duration?
     ) async throws(STOMPError) -> STOMPDecodedMessage<Answer> {
-        let answer = try await request(
-            message.body, to: message.destination, options: message.options, timeout: timeout)
+        let answer = try await request(message, timeout: timeout)
         return DecodedMessage(
             message: answer, result: coding.value(of: type, from: answer.body, mediaType: answer.mediaType))
     }

@@ -129,7 +129,9 @@ extension STOMPError {
     }
 
     /// The end of a wait for a receipt, other than the receipt itself.
-    init(_ outcome: STOMPReceiptCompletion.Outcome, _ error: STOMPServerError?) {
+    ///
+    /// - Parameter isReading: whether the client reads what the server sends.
+    init(_ outcome: STOMPReceiptCompletion.Outcome, _ error: STOMPServerError?, isReading: Bool) {
         let advice = "Whether it was processed is unknown: send it again if processing it twice does no harm."
         switch outcome {
         case .refused, .presumablyRefused:
@@ -139,6 +141,11 @@ extension STOMPError {
                 .connectionLost,
                 "The server ended the session with an error before it confirmed the frame. \(advice)",
                 serverError: error)
+        case .timedOut where !isReading:
+            self.init(
+                .timedOut,
+                "The client read no confirmation of the frame within requestTimeout, because the buffer of a subscription is full and reading is paused; the event readingPaused names it. Read that subscription faster or give it a prefetch, and do not await confirmations in the task that reads it. \(advice)"
+            )
         case .timedOut:
             self.init(
                 .timedOut,

@@ -54,10 +54,12 @@ public final class STOMPBatch: DeliveryBatch, @unchecked Sendable {
     func with(_ body: [UInt8], at index: Int) -> STOMPBatch {
         let record = records[index]
         let head = bytes[record.frame.lowerBound..<record.body.lowerBound]
-        return STOMPBatch(
+        let batch = STOMPBatch(
             BatchStorage(bytes: head + body + [0], records: [record.alone(bodyCount: body.count)]), version: version,
             connection: connection, route: route, firstNumber: firstNumber.map { $0 + UInt64(index) }, core: core,
             pool: pool)
+        if index == 0 { batch.gap = gap }
+        return batch
     }
 
     /// Messages that are still here.

@@ -159,10 +159,11 @@ struct STOMPMachine: ClientMachine, ~Copyable {
         serverIsSilent = true
     }
 
-    mutating func setReceiversFull(_ isFull: Bool, at now: Int64) {
-        guard wantsReadingPaused != isFull else { return }
+    mutating func setReceiversFull(_ isFull: Bool, at now: Int64) -> Bool {
+        guard wantsReadingPaused != isFull else { return false }
         wantsReadingPaused = isFull
         engine.setReadingPaused(isFull, at: now)
+        return true
     }
 
     /// Takes the callers whose frames are complete out of the table, to be resumed after the lock is released.
@@ -178,7 +179,9 @@ struct STOMPMachine: ClientMachine, ~Copyable {
             if completion.outcome != .received {
                 answer =
                     failed?.outcome == completion.outcome
-                    ? failed?.answer ?? answer : .failure(STOMPError(completion.outcome, error))
+                    ? failed?.answer ?? answer
+                    : .failure(
+                        STOMPError(completion.outcome, error, isReading: !wantsReadingPaused))
                 failed = (completion.outcome, answer)
             }
             if completion.token & SendBatches<STOMPReadySend?, ReceiptAnswer>.bit != 0 {

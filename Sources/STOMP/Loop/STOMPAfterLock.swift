@@ -135,7 +135,7 @@ final class STOMPAfterLock: LinkAfterLock {
             {
                 core.subscriptions.pauseReading(for: route)
             }
-            if queue.connectionIsFull { core.link.pauseReading() }
+            if queue.connectionIsFull { core.subscriptions.pauseReading(for: route, connectionIsFull: true) }
         }
     }
 

@@ -14,6 +14,7 @@ final class STOMPRoute: DeliveryRoute, @unchecked Sendable {
     let id: String
     let token: UInt64
     let destination: String
+    var name: String { destination }
     let acknowledgement: STOMPAckMode
     let options: STOMPSubscribeOptions
     let policy: BufferPolicy

@@ -127,6 +127,8 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
             where error.serverError?.receiptID == nil && route.call == nil && route.presumedRefusals == 0:
                 route.presumedRefusals += 1
             case .timedOut where route.call == nil:
+                // Its answer may have arrived, but we do not read.
+                if core.link.perform({ $0.wantsReadingPaused }) { return }
                 // The server is at fault, not the subscription: the next connection subscribes.
                 core.giveUpConnection(.resubscriptionLate(route.destination))
             case .timedOut:

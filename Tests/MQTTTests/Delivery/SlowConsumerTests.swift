@@ -35,6 +35,60 @@ struct SlowConsumerTests {
         await bench.stop()
     }
 
+    @Test func `a receiver that has ended holds up no other one`() async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected()
+        let messages = try await client.subscribe(
+            to: "a", qos: .atMostOnce, buffer: BufferPolicy(messages: 2, overflow: .pauseReading))
+        var first: MQTTSubscription.Iterator? = messages.makeAsyncIterator()
+        var other = messages.makeAsyncIterator()
+        // When the server has answered this, the loop knows the receivers.
+        _ = try await client.subscribe(to: "b")
+        try await client.publish("both", to: "a")
+        #expect(try await first?.next()?.text == "both")
+        #expect(try await other.next()?.text == "both")
+        first = nil
+        for number in 0..<20 {
+            try await client.publish("\(number)", to: "a")
+            #expect(try await other.next()?.text == "\(number)")
+        }
+        await client.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `a subscription that makes reading pause is named, once for each time`() async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected()
+        let events = client.events
+        let messages = try await client.subscribe(
+            to: [
+                MQTTSubscriptionRequest(filter: "a", qos: .atMostOnce),
+                MQTTSubscriptionRequest(filter: "b/+", qos: .atMostOnce),
+            ],
+            buffer: BufferPolicy(messages: 2, overflow: .pauseReading))
+        let sender = try await bench.connected("sender")
+        for number in 0..<10 { try await sender.publish("\(number)", to: "a") }
+        var name: String?
+        for await event in events {
+            guard case .readingPaused(let paused) = event else { continue }
+            name = paused
+            break
+        }
+        #expect(name == "a, b/+")
+        #expect(try await messages.first(10).map(\.text) == (0..<10).map { "\($0)" })
+        await client.disconnect()
+        await sender.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `a bound of a buffer is at least one, however it is set`() {
+        var policy = BufferPolicy(messages: 0, bytes: -1)
+        #expect(policy.messages == 1 && policy.bytes == 1)
+        policy.messages = -2
+        policy.bytes = 0
+        #expect(policy.messages == 1 && policy.bytes == 1)
+    }
+
     @Test func `each of several receivers learns of the messages that were dropped from its own buffer`() async throws {
         let server = ScriptedServer { step in
             switch step.event {

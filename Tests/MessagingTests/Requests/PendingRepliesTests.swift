@@ -72,6 +72,42 @@ struct PendingRepliesTests {
         #expect(subscriptions.load(ordering: .relaxed) == 1)
     }
 
+    @Test func `a subscription that ends before the task that made it runs on is made again`() async throws {
+        let made = Atomic(0)
+        let replies = Replies(loop: .shared) { replies in
+            if made.add(1, ordering: .relaxed).newValue == 1 {
+                let ended = PendingCall<Void>()
+                EventLoop.shared.execute {
+                    replies.subscriptionEnded(.lost)
+                    ended.end(())
+                }
+                await ended.answer()
+            }
+            return Replies.Subscription(address: "replies", handle: Handle())
+        }
+        await #expect(throws: Failure.lost) {
+            try await replies.reply(correlation: [1], within: .seconds(60), late: Failure.late.message) { _ in }
+        }
+        let reply = try await replies.reply(correlation: [2], within: .seconds(60), late: Failure.late.message) { _ in
+            answer(replies, [Reply(correlation: [2], text: "x")])
+        }
+        #expect(reply.text == "x" && made.load(ordering: .relaxed) == 2)
+    }
+
+    @Test func `a request with the correlation of one that waits is refused`() async throws {
+        let replies = Replies(loop: .shared) { _ in Replies.Subscription(address: "", handle: Handle()) }
+        let sent = PendingCall<Void>()
+        async let first = replies.reply(correlation: [65], within: .seconds(60), late: Failure.late.message) { _ in
+            sent.end(())
+        }
+        await sent.answer()
+        await #expect { try await replies.reply(correlation: [65], within: .seconds(60), late: "") { _ in } } throws: {
+            ($0 as? Failure)?.code == .invalidRequest && "\($0)".contains("'A'")
+        }
+        answer(replies, [Reply(correlation: [65], text: "x")])
+        #expect(try await first.text == "x")
+    }
+
     @Test func `a message without a correlation is the reply to the only request, and to none of several`() async throws
     {
         let replies = Replies(loop: .shared) { _ in Replies.Subscription(address: "", handle: Handle()) }

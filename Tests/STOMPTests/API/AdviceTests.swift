@@ -108,7 +108,7 @@ import Testing
         let forged = "bye\n2026-01-01 ERROR \u{1b}[31m" + String(repeating: "x", count: 3_000)
         let answer = STOMPServerError(STOMPFrame(.error, headers: ["message": forged]))
         let errors = [
-            STOMPError(.refused, answer), STOMPError(.sessionEnded, answer),
+            STOMPError(.refused, answer, isReading: true), STOMPError(.sessionEnded, answer, isReading: true),
             STOMPError(STOMPConnectionFailure(.error, "The server ended the session: \(answer)", error: answer)),
         ]
         for error in errors {
@@ -125,7 +125,7 @@ import Testing
         let body = Array("queue full".utf8)
         #expect(STOMPServerError(STOMPFrame(.error, body: body)).description == "queue full")
         #expect(STOMPServerError(STOMPFrame(.error)).description == "no reason given")
-        let refused = STOMPError(.refused, STOMPServerError(STOMPFrame(.error)))
+        let refused = STOMPError(.refused, STOMPServerError(STOMPFrame(.error)), isReading: true)
         #expect(
             refused.message
                 == "The server refused the frame: no reason given. Check the frame, the server's limits and what this user may do before it is sent again."

@@ -61,6 +61,22 @@ struct MessageHookTests {
         }
     }
 
+    @Test func `a message whose body a hook has changed still tells how many were dropped before it`() async throws {
+        try await withBroker { broker in
+            let client = try await broker.connected {
+                $0.messageHook = STOMPMessageHook(receiving: { $0 = $0.with(body: $0.bytes.reversed()) })
+            }
+            let sender = try await broker.connected()
+            let messages = try await client.subscribe(to: "/topic/a", buffer: BufferPolicy(messages: 1))
+            for number in 10..<20 { try await sender.sendAndConfirm("\(number)", to: "/topic/a") }
+            #expect(await eventually { messages.droppedCount == 9 })
+            let last = try #require(try await messages.first(1).first)
+            #expect(last.text == "91" && last.droppedBefore == 9)
+            await client.disconnect()
+            await sender.disconnect()
+        }
+    }
+
     @Test func `a hook may change bodies on both sides`() async throws {
         try await withBroker { broker in
             let plain = try await broker.connected()

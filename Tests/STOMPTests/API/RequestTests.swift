@@ -81,6 +81,24 @@ import Transport
         await client.disconnect()
     }
 
+    @Test func `a request that is made before the broker is known declares its destination's queue`() async throws {
+        let server = FakeServer()
+        let client = server.client { $0.requestTimeout = .patience }
+        await client.start()
+        #expect(await eventually { server.count == 1 })
+        let destination = STOMPDestination.text("/queue/a", queue: .rabbitMQ(deadLetterExchange: "dead"))
+        let asking = Task { try await client.request("x", to: destination, returning: Int.self) }
+        try await Task.sleep(for: .milliseconds(20))
+        let connection = try await server.accept(0, server: "RabbitMQ/3.10.8")
+        let lines = try await connection.frame().split(separator: "\n")
+        #expect(lines.first == "SEND" && lines.contains("x-dead-letter-exchange:dead"))
+        let replyTo = try #require(lines.first { $0.hasPrefix("reply-to:") }).dropFirst(9)
+        connection.send("MESSAGE\nsubscription:\(replyTo)\nmessage-id:1\ndestination:/queue/b\n\n7\0")
+        #expect(try await asking.value.value == 7)
+        connection.close()
+        await client.disconnect()
+    }
+
     @Test func `a request without a connection is sent over the next one, after those that were sent have failed`()
         async throws
     {

@@ -9,8 +9,7 @@ extension MQTTClient {
         for await event in events {
             switch event {
             case .attemptFailed, .connectionLost, .subscriptionLost, .undelivered, .sessionLost,
-                .unsentMessagesDiscarded,
-                .receiveMaximumReached:
+                .unsentMessagesDiscarded, .receiveMaximumReached, .readingPaused:
                 logger.warning("\(event)", metadata: ["client": "\(clientID)"])
             default:
                 logger.debug("\(event)", metadata: ["client": "\(clientID)"])
@@ -25,7 +24,8 @@ extension STOMPClient {
     public nonisolated func logEvents(to logger: Logger) async {
         for await event in events {
             switch event {
-            case .attemptFailed, .connectionLost, .subscriptionLost, .unsentMessagesDiscarded, .errorReceived:
+            case .attemptFailed, .connectionLost, .subscriptionLost, .unsentMessagesDiscarded, .errorReceived,
+                .readingPaused:
                 logger.warning("\(event)")
             default:
                 logger.debug("\(event)")
