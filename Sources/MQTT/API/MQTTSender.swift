@@ -65,7 +65,7 @@ struct MQTTSender {
         if Task.isCancelled { throw .cancelledWait }
         await link.room()
         // Also behind others of QoS 0 in the queue, which wait for their turn.
-        if link.perform({ !$0.engine.sendsQoS0AtOnce }) { try await waitForRoom() }
+        if link.perform({ $0.mayQueueQoS0 }) { try await waitForRoom(isQoS0: true) }
     }
 
     // MARK: QoS 1 and 2
@@ -263,13 +263,16 @@ struct MQTTSender {
             && (error.underlying as? MQTTUsageError)?.code != .largerThanQueue
     }
 
-    /// Waits until the queue has room, or the client stops connecting.
-    nonisolated(nonsending) func waitForRoom() async throws(MQTTError) {
+    /// Waits until the queue has room, or the client stops connecting; with QoS 0 not without a connection, unless the
+    /// configuration lets it wait there.
+    nonisolated(nonsending) func waitForRoom(isQoS0: Bool = false) async throws(MQTTError) {
         let token = Atomic(Waiters<Void>.noToken)
         await waiting { waiter in
             var waiter: Waiter<Void>? = waiter
             let returned = link.perform { machine -> Waiter<Void>? in
                 guard let waiter = waiter.take() else { return nil }
+                // The connection may have ended since the message was refused, and with it the waits of others.
+                if isQoS0, !machine.mayQueueQoS0 { return waiter }
                 return machine.publishers.waitForRoom(waiter, token, machine.engine)
             }
             returned?.resume(returning: ())

@@ -63,6 +63,12 @@ struct MQTTMachine: ClientMachine, ~Copyable {
         }
     }
 
+    /// Whether a message of QoS 0 may wait for its turn: it would not leave at once, and there is a connection, or the
+    /// configuration lets it wait without one.
+    var mayQueueQoS0: Bool {
+        !engine.sendsQoS0AtOnce && (engine.phase == .connected || core?.settings.queuesQoS0WhileOffline == true)
+    }
+
     /// The time that a QoS 0 message is published at. For one that leaves at once it only feeds keep alive, which the write
     /// updates anyway, so the time of the last write saves reading the clock. In the queue a message has a time to live.
     var timeForQoS0: Int64 { engine.sendsQoS0AtOnce ? engine.keepAlive.lastSent : publishers.loop.now }

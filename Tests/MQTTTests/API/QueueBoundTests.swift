@@ -1,8 +1,9 @@
-import MQTT
 import MQTTCore
 import Messaging
 import TestSupport
 import Testing
+
+@testable import MQTT
 
 /// What happens at the bounds of the queue and the outbox.
 @Suite("Client: bounds of the queue", .turns)
@@ -36,6 +37,16 @@ struct QueueBoundTests {
         #expect(client.backlog.queuedMessages == 3)
         await client.disconnect()
         await bench.stop()
+    }
+
+    /// Seed 20261129000729: the connection ended after the message had been refused for want of room.
+    @Test func `a message of QoS 0 does not wait for room without a connection`() async throws {
+        // Answers nothing, not even CONNECT.
+        let server = ScriptedServer { _ in }
+        let client = server.client()
+        await client.start()
+        try await client.core.sender.roomForAtMostOnce()
+        await client.disconnect()
     }
 
     @Test func `where messages are stored first, one that is larger than the whole queue does not block the others`()
