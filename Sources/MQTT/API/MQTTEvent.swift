@@ -87,8 +87,8 @@ public enum MQTTEvent: ClientEvent {
     /// The server ended the connection with DISCONNECT.
     case disconnectedByServer(MQTTReasonCode, MQTTProperties)
     /// Nothing more is read from the connection until the receiver of this subscription has taken half of what waits, because
-    /// its buffer is full, or that of the whole connection. Answers wait meanwhile too: a receiver that awaits an acknowledgement from
-    /// the same client waits for itself. See ``BufferPolicy``.
+    /// its buffer is full, or that of the whole connection. Answers wait meanwhile too: a receiver that awaits
+    /// an acknowledgement from the same client waits for itself. See ``BufferPolicy``.
     case readingPaused(for: String)
     /// A task of ``MQTTClient/withExecutor(_:)``, or several in a row, took this long without a pause: no connection of the
     /// process was served meanwhile. Reported of more than 100 ms, to the clients whose `withExecutor` is under way.
