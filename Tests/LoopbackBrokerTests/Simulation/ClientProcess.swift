@@ -103,28 +103,41 @@ final class ClientProcess: Sendable {
     /// The process ends at this moment, and starts again after `pause`. Without a store on the disk nothing happens.
     func end(_ broker: LoopbackBroker, losingPower: Bool, pause: () async -> Void) async {
         guard store == .file || store == .unsynced else { return }
-        // Nobody uses the old client any more.
-        let client = Self.makeClient(name, url, configuration, store, contents, world, life: current.life + 1)
-        let (old, life, cancel) = state.withLock { state -> (MQTTClient?, Int, (@Sendable () -> Void)?) in
-            guard !state.isDown, !state.isOver else { return (nil, 0, nil) }
+        let old = state.withLock { state -> MQTTClient? in
+            guard !state.isDown, !state.isOver else { return nil }
             state.isDown = true
-            state.life += 1
-            defer { (state.client, state.cancel) = (client, nil) }
-            return (state.client, state.life, state.cancel)
+            return state.client
         }
         guard let old else { return }
-        cancel?()
-        contents?.begin(life: life)
-        world.endProcess(usingStoreIn: directory, losingPower: losingPower && store == .file)
-        watch(client, life)
-        // In one step: a client whose connection is only cut could connect once more, and say what its process does not
-        // say any more.
-        await old.core.supervisor.stop { old.core.link.dropConnection() }
+        // In one step: a client whose connection is only cut could connect once more, and one that is only left by its tasks
+        // would unsubscribe. A process that has ended says neither.
+        await old.core.supervisor.stop {
+            old.core.link.dropConnectionNow()
+            self.leave(old, losingPower)
+        }
+        // It had no connection.
+        leave(old, losingPower)
         // What was on its way is lost too.
         await broker.dropConnection(of: name)
         await pause()
         await client.start()
         state.withLock { $0.isDown = false }
+    }
+
+    /// From now on nobody uses the old client; does nothing if that has been said before.
+    private func leave(_ old: MQTTClient, _ losingPower: Bool) {
+        let (current, previousLife) = current
+        guard current === old else { return }
+        let life = previousLife + 1
+        let client = Self.makeClient(name, url, configuration, store, contents, world, life: life)
+        let cancel = state.withLock { state in
+            defer { (state.client, state.life, state.cancel) = (client, life, nil) }
+            return state.cancel
+        }
+        cancel?()
+        contents?.begin(life: life)
+        world.endProcess(usingStoreIn: directory, losingPower: losingPower && store == .file)
+        watch(client, life)
     }
 
     /// Checks what its clients have reported, all of which have disconnected.
