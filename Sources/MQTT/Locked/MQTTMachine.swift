@@ -74,6 +74,7 @@ struct MQTTMachine: ClientMachine, ~Copyable {
     var timeForQoS0: Int64 { engine.sendsQoS0AtOnce ? engine.keepAlive.lastSent : publishers.loop.now }
     var isLatencyBound: Bool { mutating get { engine.inFlightCount <= 1 } }
     var wantsReadingPaused: Bool { reading.isPaused }
+    var receiversAreFull: Bool { reading.receiversAreFull }
     var abandonsOutput: Bool { mutating get { serverIsSilent || engine.phase == .connecting } }
 
     // MARK: What happened to the connection

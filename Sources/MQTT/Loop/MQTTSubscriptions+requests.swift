@@ -230,19 +230,12 @@ extension MQTTSubscriptions {
     /// the next one.)
     func requestLate(_ token: UInt64) {
         if let (wait, _) = router.unsubscribes.removeValue(forKey: token) {
-            let error = MQTTError(
-                .timedOut,
-                "The server did not answer UNSUBSCRIBE within requestTimeout; the request may still take effect. Raise requestTimeout if the server needs longer."
-            )
-            wait.fail(error)
+            wait.fail(late("UNSUBSCRIBE", advice: "Raise requestTimeout if the server needs longer."))
         }
         guard let request = router.takeRequest(token) else { return }
         // The next connection of the session repeats it.
         router.forgetLater(request.forgotten)
-        let error = MQTTError(
-            .timedOut,
-            "The server did not answer SUBSCRIBE within requestTimeout; the request may still take effect. \(Self.adviceForSubscribe)"
-        )
+        let error = late("SUBSCRIBE", advice: Self.adviceForSubscribe)
         for key in request.keys {
             guard let entry = router.entries[key] else { continue }
             // The connection ends, and the next one subscribes what was granted before, and what no caller waits for.
@@ -251,6 +244,16 @@ extension MQTTSubscriptions {
         }
         // The server may have subscribed them nevertheless.
         unsubscribeRemoved(request.keys.filter { router.entries[$0] == nil }.map(\.text))
+    }
+
+    private func late(_ packet: String, advice: String) -> MQTTError {
+        let isReading = core.link.perform { !$0.receiversAreFull }
+        return MQTTError(
+            .timedOut,
+            isReading
+                ? "The server did not answer \(packet) within requestTimeout; the request may still take effect. \(advice)"
+                : "The client read no answer to \(packet) within requestTimeout, because the buffer of a subscription is full and reading is paused; the event readingPaused names it. Read that subscription faster, and do not await answers in the task that reads it. The request may still take effect."
+        )
     }
 
     /// The server ends connections because of a SUBSCRIBE with these filters.

@@ -31,12 +31,15 @@ package struct KeepAlive: Sendable {
     private(set) var pingCount: UInt32 = 0
     private var isServer = false
     private(set) var readingPaused = false
+    /// Since when the caller has read.
+    private var readingSince: Int64 = 0
 
     /// Starts for a connection. A server allows one and a half times the interval [MQTT 5.0 3.1.2-22].
     mutating func start(seconds: UInt16, pingTimeout: Int64, isServer: Bool, at now: Int64) {
         interval = Int64(seconds) * (isServer ? 1_500_000_000 : 1_000_000_000)
         self.pingTimeout = pingTimeout
         self.isServer = isServer
+        readingSince = now
         lastSent = now
         lastSign = now
         pingSent = .max
@@ -82,6 +85,12 @@ package struct KeepAlive: Sendable {
         guard paused != readingPaused else { return }
         readingPaused = paused
         lastSign = now
+        readingSince = now
+    }
+
+    /// Whether the caller has read for so many nanoseconds without a pause, so that an answer would have been found.
+    func hasRead(for time: Int64, at now: Int64) -> Bool {
+        !readingPaused && readingSince.advanced(byNanoseconds: time) <= now
     }
 
     var deadline: Int64 {

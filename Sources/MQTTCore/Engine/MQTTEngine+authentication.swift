@@ -106,4 +106,11 @@ struct MQTTAuthenticationTurns: Sendable, Equatable {
     mutating func begin(until limit: Int64) {
         self = MQTTAuthenticationTurns(turn: .ours, deadline: limit, limit: limit)
     }
+
+    /// An exchange that is under way may take until then at least.
+    mutating func extend(until time: Int64) {
+        guard deadline != .max else { return }
+        deadline = max(deadline, time)
+        limit = max(limit, deadline)
+    }
 }

@@ -48,8 +48,7 @@ extension MQTTEngine {
         subscribingStage = .done
         output.removeAll(keepingCapacity: true)
         keepAlive.stop()
-        while session.window.requests.first >= 0 {
-            let index = session.window.requests.first
+        while let index = session.window.anyRequest {
             effects.report(.requestFailed(token: session.window.slots[Int(index)].token))
             session.window.finishRequest(index)
         }

@@ -187,7 +187,7 @@ extension MQTTEngine {
 
 extension SendWindow {
     /// Whether nothing that was sent on this connection awaits an answer. Requests that are late do not count.
-    var isQuiet: Bool { used == 0 && (requests.first < 0 || slots[Int(requests.first)].time == .max) }
+    var isQuiet: Bool { used == 0 && requests.count == 0 }
 
     /// Whether one of these messages is in the queue, which begins with those that were in flight when a session was lost.
     func queues(upTo sequence: UInt64) -> Bool {
@@ -197,10 +197,9 @@ extension SendWindow {
 
     /// What was sent on this connection and is unanswered.
     var unanswered: RefusalSearch.Unanswered? {
-        let hasSubscription = requests.indices(slots).contains { index in
-            let slot = slots[Int(index)]
-            return slot.kind == .subscribe && (slot.comesFirst || slot.time != .max)
-        }
+        // The connection ends with a late one that comes first.
+        let hasSubscription =
+            requests.indices(slots).contains { slots[Int($0)].kind == .subscribe }
         var sequences: [UInt64] = []
         for index in [published.first, received.first] where index >= 0 && slots[Int(index)].connection == connection {
             sequences.append(slots[Int(index)].sequence)

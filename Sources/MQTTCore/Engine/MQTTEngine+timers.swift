@@ -24,7 +24,7 @@ extension MQTTEngine {
             if now >= authentication.deadline { return fail(.authenticationTimeout, nil, into: &effects) }
             if now >= connectDeadline { fail(.connectTimeout, nil, into: &effects) }
         case .connected:
-            if now >= authentication.deadline {
+            if now >= authenticationDue {
                 return fail(.authenticationTimeout, .notAuthorized, into: &effects)
             }
             reportLateRequests(at: now, into: &effects)
@@ -51,7 +51,11 @@ extension MQTTEngine {
     public mutating func setReadingPaused(_ paused: Bool, at now: Int64) {
         keepAlive.setReadingPaused(paused, at: now)
         acknowledgementWait.restart(at: now)
+        if !paused { authentication.extend(until: now.advanced(byNanoseconds: options.value.requestTimeout)) }
     }
+
+    /// When the next step of a re-authentication is late: never while we do not read it.
+    var authenticationDue: Int64 { keepAlive.readingPaused ? .max : authentication.deadline }
 
     /// Writes PINGREQ now, whether or not the keep alive asks for it; the answer is
     /// ``MQTTEngineEvent/Kind/pingAnswered(after:)``. Clients only.
@@ -95,6 +99,12 @@ extension MQTTEngine {
             let index = session.window.requests.first
             let slot = session.window.slots[Int(index)]
             guard slot.time <= now, slot.time != .max else { return }
+            let timeout = options.value.requestTimeout
+            if slot.comesFirst, !keepAlive.hasRead(for: timeout, at: now) {
+                // The answer may be among what we have not read.
+                session.window.postpone(index, until: now.advanced(byNanoseconds: max(1, timeout)))
+                continue
+            }
             effects.report(.requestLate(token: slot.token))
             // Messages wait for this answer: without it they would wait as long as the connection lasts.
             if slot.comesFirst { return fail(.subscribeTimeout, .unspecifiedError, into: &effects) }

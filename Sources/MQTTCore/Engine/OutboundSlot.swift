@@ -22,6 +22,8 @@ struct OutboundSlot: Sendable {
     var kind: Kind = .free
     /// Requests: whether messages wait for the answer.
     var comesFirst = false
+    /// Requests: whether it was reported that the answer is late.
+    var isLate = false
     /// The reason code of PUBREC, once that came.
     var received: UInt8 = 0
     /// Publishes: everything of it. Requests: the packet identifier.
@@ -31,7 +33,7 @@ struct OutboundSlot: Sendable {
     /// The number of filters of SUBSCRIBE and UNSUBSCRIBE.
     var filterCount: Int32 = 0
     var token: UInt64 = 0
-    /// Publishes: when it came in. Requests: when the answer is late; `Int64.max` once that was reported.
+    /// Publishes: when it came in. Requests: when the answer is late; `Int64.max` for never.
     var time: Int64 = 0
     /// Increases with each message. Messages are ordered by it: as they were published or, where the newest is sent first, as
     /// they were sent.

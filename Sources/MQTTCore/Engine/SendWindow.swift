@@ -1,13 +1,14 @@
 /// The outgoing half of a session: the messages in flight, in the order of their first sending, the queue behind them,
 /// and the requests that await an answer.
 ///
-/// Four chains share the slots:
+/// Five chains share the slots:
 /// - `published`: PUBLISH sent, not acknowledged. After a reconnect `resend` walks it, and nothing else is sent before
 ///   it is through [MQTT 5.0 4.4.0-1, 4.6.0-1].
 /// - `received`: PUBREC came, in the order in which PUBREL was sent [MQTT 5.0 4.6.0-4].
 /// - `queue`: never sent, behind those that were sent in a lost session. With a store the first of them have an identifier,
 ///   which is stored before they are sent.
 /// - `requests`: SUBSCRIBE and UNSUBSCRIBE, in the order of their deadlines.
+/// - `lateRequests`: those that were reported as late, and may still be answered.
 ///
 /// `used` counts what holds a place of the peer's Receive Maximum on this connection, which includes what was sent
 /// again on it [MQTT 5.0 4.9.0-1].
@@ -22,6 +23,7 @@ struct SendWindow: Sendable {
     private(set) var received = SlotChain()
     private(set) var queue = SlotChain()
     private(set) var requests = SlotChain()
+    private(set) var lateRequests = SlotChain()
 
     /// The places of the window that are taken on this connection.
     var used: Int {
@@ -291,6 +293,7 @@ struct SendWindow: Sendable {
         let index = takeSlot()
         slots[Int(index)].kind = kind
         slots[Int(index)].comesFirst = comesFirst
+        slots[Int(index)].isLate = false
         slots[Int(index)].token = token
         slots[Int(index)].filterCount = Int32(truncatingIfNeeded: filterCount)
         slots[Int(index)].time = deadline
@@ -298,16 +301,33 @@ struct SendWindow: Sendable {
         requests.append(index, &slots)
     }
 
+    /// A request without an answer, also a late one; nil for none.
+    var anyRequest: Int32? {
+        if requests.first >= 0 { return requests.first }
+        return lateRequests.first >= 0 ? lateRequests.first : nil
+    }
+
     /// The request is answered or will never be.
     mutating func finishRequest(_ index: Int32) {
-        requests.remove(index, &slots)
+        if slots[Int(index)].isLate {
+            lateRequests.remove(index, &slots)
+        } else {
+            requests.remove(index, &slots)
+        }
         giveBack(index)
     }
 
-    /// Records that a request was reported as late, and moves it behind those that still have a deadline.
+    /// Records that a request was reported as late.
     mutating func markLate(_ index: Int32) {
         requests.remove(index, &slots)
-        slots[Int(index)].time = .max
+        slots[Int(index)].isLate = true
+        lateRequests.append(index, &slots)
+    }
+
+    /// Gives a request until `deadline`, which is later than those of all others.
+    mutating func postpone(_ index: Int32, until deadline: Int64) {
+        requests.remove(index, &slots)
+        slots[Int(index)].time = deadline
         requests.append(index, &slots)
     }
 

@@ -449,9 +449,10 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         if phase == .stopping {
             // Suspending does not undo a disconnect.
             if ending != .disconnected {
+                // Before the farewell, with which the connection may end.
+                ending = next
                 // What DISCONNECT has not said yet it may still say.
                 if next == .disconnected { goodbye() }
-                ending = next
             }
             return callers.cancelRestarts()
         }

@@ -66,6 +66,23 @@ struct AuthenticationTests {
         #expect(authentications(pair.client).last?.reasonCode == .success)
     }
 
+    @Test func `a step that is late because the caller does not read ends no connection`() throws {
+        let pair = pair()
+        try pair.connect()
+        pair.server.run { engine, effects in
+            try? engine.acceptConnection(sessionPresent: false, at: pair.now, into: &effects)
+        }
+        pair.settle()
+        try pair.client.engine.authenticate(reason: .reauthenticate, data: [4], at: pair.now)
+        pair.client.engine.setReadingPaused(true, at: pair.now)
+        pair.advance(seconds: 40)
+        pair.client.engine.setReadingPaused(false, at: pair.now)
+        pair.advance(seconds: 9)
+        #expect(pair.client.failure == nil)
+        pair.advance(seconds: 2)
+        #expect(pair.client.failure == .authenticationTimeout)
+    }
+
     @Test func `a step without an answer is noticed`() throws {
         let pair = pair()
         try pair.connect()

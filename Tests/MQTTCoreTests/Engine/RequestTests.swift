@@ -40,6 +40,28 @@ struct RequestTests {
         #expect(codes.count == (version == .v5_0 ? 2 : 0))
     }
 
+    @Test func `a request that is never answered hides no later one that is late`() throws {
+        let pair = EnginePair(client: { $0.requestTimeout = 10_000_000_000 })
+        try pair.connect()
+        pair.serverAnswers = false
+        func late() -> [UInt64] {
+            pair.client.events.compactMap { if case .requestLate(let token) = $0 { token } else { nil } }
+        }
+        try pair.client.engine.subscribe([.init(filter: "a")], token: 1, at: pair.now)
+        pair.settle()
+        pair.advance(seconds: 11)
+        #expect(late() == [1])
+        try pair.client.engine.subscribe([.init(filter: "b")], token: 2, at: pair.now)
+        pair.settle()
+        try pair.client.engine.unsubscribe(["c"], token: 3, at: pair.now)
+        pair.settle()
+        pair.advance(seconds: 11)
+        #expect(late() == [1, 2, 3])
+        pair.cut()
+        let failed = pair.client.events.compactMap { if case .requestFailed(let token) = $0 { token } else { nil } }
+        #expect(failed == [1, 2, 3])
+    }
+
     @Test func `an answer with another number of codes is a violation`() throws {
         let pair = EnginePair()
         pair.serverAnswers = true

@@ -94,6 +94,25 @@ struct SubscribingFirstTests {
         #expect(outcomes == [.written, .written, .written, .written, .queued])
     }
 
+    @Test func `a SUBACK that is late because the caller does not read ends no connection`() throws {
+        let pair = try interrupted(version: .v5_0) { $0.requestTimeout = 10_000_000_000 }
+        try pair.connect()
+        try subscribe(pair, "a", token: 100)
+        pair.serverAnswers = false
+        subscriptionsSent(pair)
+        pair.settle()
+        for _ in 0..<3 {
+            pair.client.engine.setReadingPaused(true, at: pair.now)
+            pair.advance(seconds: 8)
+            pair.client.engine.setReadingPaused(false, at: pair.now)
+            pair.advance(seconds: 8)
+        }
+        #expect(pair.client.failure == nil && pair.client.publishes.isEmpty)
+        // While the caller reads, the server has to answer in time.
+        pair.advance(seconds: 20)
+        #expect(pair.client.failure == .subscribeTimeout)
+    }
+
     @Test func `a refusing SUBACK lets the queue leave`() throws {
         let pair = try interrupted(version: .v5_0)
         try pair.connect()

@@ -81,6 +81,23 @@ struct SlowConsumerTests {
         await bench.stop()
     }
 
+    @Test func `a SUBACK that the client does not read is late by its own doing, which the error says`() async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected("slow") { $0.requestTimeout = .seconds(1) }
+        var events = client.events.makeAsyncIterator()
+        let messages = try await client.subscribe(
+            to: "a", qos: .atMostOnce, buffer: BufferPolicy(messages: 1, overflow: .pauseReading))
+        for number in 0..<2 { await bench.broker.publish("\(number)", to: "a") }
+        while let event = await events.next() { if case .readingPaused = event { break } }
+        let subscribing = Task { try await client.subscribe(to: "b") }
+        let error = await #expect(throws: MQTTError.self) { _ = try await subscribing.value }
+        #expect(error?.code == .timedOut && error?.message.contains("readingPaused") == true, "\(error as Any)")
+        #expect(client.state.isConnected)
+        #expect(try await messages.first(2).map(\.text) == ["0", "1"])
+        await client.disconnect()
+        await bench.stop()
+    }
+
     @Test func `a bound of a buffer is at least one, however it is set`() {
         var policy = BufferPolicy(messages: 0, bytes: -1)
         #expect(policy.messages == 1 && policy.bytes == 1)
