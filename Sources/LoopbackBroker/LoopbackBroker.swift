@@ -81,7 +81,8 @@ public final class LoopbackBroker: Sendable {
         Task { await Self.stop(hub, listeners, ports) }
     }
 
-    /// Closes every connection and every port; all are free when it returns. A second call does nothing.
+    /// Closes every connection and every port; all are free when it returns. A second call does nothing; all
+    /// others return at once from then on.
     public func stop() async {
         await Self.stop(hub, listeners, ports)
     }
@@ -91,7 +92,6 @@ public final class LoopbackBroker: Sendable {
         hub.setMemoryServices(ports, isOpen: false)
         for listener in listeners { await listener.close() }
         await hub.closeAll()
-        if hub.clock == nil { hub.loop.stop() }
     }
 
     /// Cuts every connection without any packet or frame, as a failing network would; wills are published. New

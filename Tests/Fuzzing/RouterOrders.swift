@@ -171,7 +171,7 @@ enum RouterOrders {
             guard let connection = connection() else { return }
             let delivery = deliveries.isEmpty ? nil : input.choice(deliveries)
             if input.byte() & 7 == 0, let delivery {
-                router.takeBack([delivery], into: &effects)
+                router.takeBack([delivery], at: now, into: &effects)
                 return router.hasRoomAgain(delivery.connection, at: now, into: &effects)
             }
             let request = STOMPAckRequest(

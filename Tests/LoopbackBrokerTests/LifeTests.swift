@@ -22,6 +22,28 @@ import Testing
         await next.stop()
     }
 
+    @Test(arguments: [false, true])
+    func `calls of a broker that has stopped return at once`(hasClock: Bool) async throws {
+        let broker = try await LoopbackBroker.start(clock: hasClock ? ManualClock() : nil)
+        let publishing = Task {
+            while !Task.isCancelled { await broker.publish("x", to: "a") }
+        }
+        await broker.stop()
+        publishing.cancel()
+        await publishing.value
+        #expect(await !broker.publish("x", to: "a"))
+        await broker.send("x", to: "/queue/a")
+        #expect(await !broker.dropConnection(of: "a"))
+        #expect(await !broker.disconnect("a"))
+        #expect(await !broker.forgetSession(of: "a"))
+        await broker.dropAllConnections()
+        await broker.freeze()
+        await broker.thaw()
+        await broker.setLatency(.seconds(1))
+        var arrivals = broker.arrivals().makeAsyncIterator()
+        #expect(await arrivals.next() == nil)
+    }
+
     @Test func takesAnotherPortWhenThePreferredOneIsTaken() async throws {
         try await withBroker { broker in
             var options = LoopbackBrokerOptions()

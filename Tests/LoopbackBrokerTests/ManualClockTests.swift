@@ -319,6 +319,23 @@ import Transport
         }
     }
 
+    @Test func `more than may be delayed waits without any work until there is room`() async throws {
+        try await withMQTT { broker, client, clock in
+            let messages = try await client.subscribe(to: "a", qos: .atMostOnce)
+            let reading = Task {
+                var iterator = messages.makeAsyncIterator()
+                for _ in 0..<20 { _ = try await iterator.next() }
+                return messages.droppedCount
+            }
+            await broker.setLatency(.seconds(1))
+            let payload = [UInt8](repeating: 1, count: 1 << 20)
+            for _ in 0..<20 { await broker.publish(payload, to: "a", qos: .atMostOnce) }
+            await clock.advance(by: .seconds(3))
+            #expect(try await reading.value == 0)
+            await broker.setLatency(.zero)
+        }
+    }
+
     // MARK: Callers
 
     @Test func timePassesForTheConnectionWhileACallerThatSendsHasLostTheProcessor() async throws {

@@ -257,6 +257,26 @@ import Testing
         }
     }
 
+    @Test func `a durable subscription to another destination takes the place of one that nobody uses`() async throws {
+        try await withBroker { broker in
+            func durable(_ destination: String) -> String {
+                "SUBSCRIBE\nid:1\ndestination:\(destination)\ndurable-subscription-name:n"
+            }
+            let client = try await RawClient.stomp(broker, "client-id:c\n")
+            try await client.sendAndWait(durable("/topic/a"))
+            try await client.sendAndWait("UNSUBSCRIBE\nid:1")
+            let sender = try await RawClient.stomp(broker)
+            try await sender.sendAndWait("SEND\ndestination:/topic/a", body: "of the old one")
+            try await client.sendAndWait(durable("/topic/b"))
+            try await sender.sendAndWait("SEND\ndestination:/topic/a", body: "too late")
+            try await sender.sendAndWait("SEND\ndestination:/topic/b", body: "of the new one")
+            try await client.expectMessage("of the new one")
+            try await client.send(
+                "SUBSCRIBE\nid:2\ndestination:/topic/c\ndurable-subscription-name:n\n\n\0")
+            #expect(try await client.readFrame().contains("in use for another destination"))
+        }
+    }
+
     @Test func refusesWrongCredentialsAndWhatItDoesNotKnow() async throws {
         var options = LoopbackBrokerOptions()
         options.users = [.init(name: "ann", password: "secret")]

@@ -25,6 +25,8 @@ final class Hub: Sendable {
         var hosts = ["127.0.0.1", "::1", "localhost"]
         var isFrozen = false
         var isStopped = false
+        /// The loop takes no work any more.
+        var isOver = false
 
         /// What is sent on this connection is delayed by so many nanoseconds.
         func latency(of id: Router.ConnectionID) -> Int64 {
@@ -126,16 +128,31 @@ final class Hub: Sendable {
 
     var connectionCount: Int { state.withLock { $0.connections.count } }
 
-    /// Runs `body` on the loop's thread. With a manual clock this returns when the clients have noticed what it did.
-    func act<Result: Sendable>(_ body: @escaping @Sendable () -> Result) async -> Result {
-        let result = await loop.result(of: body)
+    /// Runs `body` on the loop's thread and returns its result, or at once `fallback` when the broker has stopped.
+    func onLoop<Result: Sendable>(
+        orIfStopped fallback: Result, _ body: @escaping @Sendable () -> Result
+    ) async -> Result {
+        let call = PendingCall<Result>()
+        // Under the lock, since the loop still does what was handed in before it was told to stop.
+        let isHandedIn = state.withLock { state in
+            if !state.isOver { loop.execute { call.end(body()) } }
+            return !state.isOver
+        }
+        return isHandedIn ? await call.answer() : fallback
+    }
+
+    /// Does the same. With a manual clock this returns when the clients have noticed what it did.
+    func act<Result: Sendable>(
+        orIfStopped fallback: Result, _ body: @escaping @Sendable () -> Result
+    ) async -> Result {
+        let result = await onLoop(orIfStopped: fallback, body)
         await clock?.waitUntilQuiet()
         return result
     }
 
     /// Does the same with every connection.
     func forEachConnection(_ body: @escaping @Sendable (Connection) -> Void) async {
-        await act {
+        await act(orIfStopped: ()) {
             for connection in self.openConnections { body(connection) }
         }
     }
@@ -191,7 +208,7 @@ final class Hub: Sendable {
             refused.append(message)
         }
         guard !refused.isEmpty else { return }
-        route(at: now) { router, effects in router.takeBack(refused, into: &effects) }
+        route(at: now) { router, effects in router.takeBack(refused, at: now, into: &effects) }
     }
 
     /// A STOMP connection that refused messages has room again; from any thread.
@@ -237,11 +254,14 @@ final class Hub: Sendable {
         for (path, kind) in options.sockets { set(.unix(path: path), Service(kind)) }
     }
 
-    /// Closes every connection; returns when all are closed.
+    /// Closes every connection, and ends the loop if it is the broker's; returns when all are closed.
     func closeAll() async {
         await forEachConnection { $0.drop() }
-        await loop.result { self.setAlarm(.max) }
+        await onLoop(orIfStopped: ()) { self.setAlarm(.max) }
         packets.finish()
+        guard clock == nil else { return }
+        state.withLock { $0.isOver = true }
+        loop.stop()
     }
 }
 

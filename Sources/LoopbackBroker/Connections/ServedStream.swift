@@ -45,13 +45,16 @@ final class ServedStream: ByteStream, @unchecked Sendable {
     func attach(_ handler: LoopHandler, interest: Readiness) {
         self.handler = handler
         self.interest = interest
-        if !isFrozen { inner.attach(handler, interest: interest) }
+        if !isFrozen { inner.attach(handler, interest: innerInterest) }
     }
 
     func setInterest(_ interest: Readiness) {
         self.interest = interest
-        if !isFrozen { inner.setInterest(interest) }
+        if !isFrozen { inner.setInterest(innerInterest) }
     }
+
+    /// A writer that waits for what is delayed would be told again and again that the inner stream has room.
+    private var innerInterest: Readiness { owesRoom ? interest.subtracting(.write) : interest }
 
     func read(into buffer: UnsafeMutableRawBufferPointer) -> IOResult {
         unsafe isFrozen ? .wouldBlock : inner.read(into: buffer)
@@ -91,7 +94,7 @@ final class ServedStream: ByteStream, @unchecked Sendable {
         isFrozen = frozen
         if !frozen { writeDue(at: loop.now) }
         guard let handler else { return }
-        if frozen { inner.detach() } else { inner.attach(handler, interest: interest) }
+        if frozen { inner.detach() } else { inner.attach(handler, interest: innerInterest) }
     }
 
     // MARK: Latency
@@ -139,6 +142,7 @@ final class ServedStream: ByteStream, @unchecked Sendable {
         if endsLater { inner.endWriting() }
         if owesRoom {
             owesRoom = false
+            if handler != nil { inner.setInterest(innerInterest) }
             handler?.ready(.write, at: now)
         }
     }

@@ -21,7 +21,7 @@ extension LoopbackBroker {
     /// - Returns: whether the client was connected.
     @discardableResult
     public func dropConnection(of client: String) async -> Bool {
-        await hub.act { [hub] in
+        await hub.act(orIfStopped: false) { [hub] in
             let connections = hub.connections(of: client)
             for (_, connection) in connections { connection.drop() }
             return !connections.isEmpty
@@ -49,7 +49,7 @@ extension LoopbackBroker {
         properties.reasonString = message
         properties.serverReference = serverReference
         let farewell = Farewell(reason: reason, properties: properties)
-        return await hub.act { [hub] in
+        return await hub.act(orIfStopped: false) { [hub] in
             let now = hub.loop.now
             let connections = hub.connections(of: client)
             for (id, connection) in connections {
@@ -75,7 +75,7 @@ extension LoopbackBroker {
     /// - Returns: whether there was anything to forget.
     @discardableResult
     public func forgetSession(of client: String) async -> Bool {
-        await hub.act { [hub] in
+        await hub.act(orIfStopped: false) { [hub] in
             let now = hub.loop.now
             let connections = hub.connections(of: client)
             for (id, connection) in connections {
@@ -98,7 +98,7 @@ extension LoopbackBroker {
     ///   - latency: how much later everything arrives.
     ///   - client: its name, as in ``clients``. Default: nil, all clients that have no latency of their own.
     public func setLatency(_ latency: Duration, of client: String? = nil) async {
-        await hub.loop.result { [hub] in
+        await hub.onLoop(orIfStopped: ()) { [hub] in
             let connections = hub.state.withLock { state -> [(stream: ServedStream, latency: Int64)] in
                 if let client {
                     state.latencies[ByteKey(client)] = latency.inNanoseconds
@@ -192,7 +192,7 @@ extension LoopbackBroker {
     ) async -> Bool {
         guard MQTTTopicName.isValid(topic) else { return false }
         let payload = Array(payload)
-        return await hub.loop.result { [hub] in
+        return await hub.onLoop(orIfStopped: false) { [hub] in
             let now = hub.loop.now
             let message = Message(
                 topic: topic, payload: payload, qos: qos, isRetained: retain, expiring: properties, at: now)
@@ -224,7 +224,7 @@ extension LoopbackBroker {
         for (name, value) in headers { fields.add(name, value) }
         fields["destination"] = destination
         let sent = fields
-        return await hub.loop.result { [hub] in
+        return await hub.onLoop(orIfStopped: false) { [hub] in
             let now = hub.loop.now
             let message = Message(
                 destination: destination, headers: sent, body: Array(body.utf8), at: now,

@@ -25,6 +25,8 @@ final class PacketWatch: Sendable {
         var faults: [PendingFault] = []
         var readers: [Int: Reader] = [:]
         var nextReader = 0
+        /// The broker has stopped.
+        var isFinished = false
     }
 
     private let state = Lock(State())
@@ -68,12 +70,18 @@ final class PacketWatch: Sendable {
     func arrivals(maximumCount: Int, includesDropped: Bool) -> AsyncStream<LoopbackArrival> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: LoopbackArrival.self, bufferingPolicy: .bufferingNewest(max(1, maximumCount)))
-        let number = change { state in
+        let number = change { state -> Int? in
+            guard !state.isFinished else { return nil }
             state.nextReader += 1
             state.readers[state.nextReader] = Reader(continuation: continuation, includesDropped: includesDropped)
             return state.nextReader
         }
-        continuation.onTermination = { [weak self] _ in self?.change { _ = $0.readers.removeValue(forKey: number) } }
+        if let number {
+            continuation.onTermination = { [weak self] _ in self?.change { _ = $0.readers.removeValue(forKey: number) }
+            }
+        } else {
+            continuation.finish()
+        }
         return stream
     }
 
@@ -90,7 +98,10 @@ final class PacketWatch: Sendable {
 
     /// No packet will arrive any more.
     func finish() {
-        let readers = state.withLock { state in state.readers.sorted { $0.key < $1.key }.map(\.value) }
+        let readers = state.withLock { state in
+            state.isFinished = true
+            return state.readers.sorted { $0.key < $1.key }.map(\.value)
+        }
         for reader in readers { reader.continuation.finish() }
     }
 

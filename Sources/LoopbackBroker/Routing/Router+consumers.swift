@@ -67,7 +67,9 @@ extension Router {
         let durable = consumers[index]?.durable
         removeConsumer(index, at: now, into: &effects)
         stompConnections[connection]?.consumers.removeAll { $0 == index }
-        if let durable, request.headers.contains("durable-subscription-name") {
+        if let durable, queues[durable]?.consumers.isEmpty != false,
+            request.headers.contains("durable-subscription-name")
+        {
             // As with Artemis: named again it is left for good, otherwise it is kept for the next consumer.
             queues[durable] = nil
             routes.removeAll(keepingCapacity: true)
@@ -90,6 +92,14 @@ extension Router {
             throw STOMPRefusal(message: "a durable subscription needs a client-id in CONNECT")
         }
         let queue = ByteKey(Self.durablePrefix(clientID) + name)
+        if let old = queues[queue], old.durablePattern?.text.hasSameBytes(as: destination.text) != true {
+            guard old.consumers.isEmpty else {
+                throw STOMPRefusal(
+                    message: "the durable subscription '\(name)' is in use for another destination")
+            }
+            // As with JMS: it is left, and another one begins.
+            queues[queue] = nil
+        }
         if queues[queue] == nil {
             try makeQueue(queue)
             queues[queue]?.durablePattern = destination

@@ -229,8 +229,9 @@ extension Router {
 
     // MARK: Room
 
-    /// A connection could not take messages that were for it: those of queues wait there again.
-    package mutating func takeBack(_ refused: [STOMPDelivery], into effects: inout RouterEffects) {
+    /// A connection could not take messages that were for it: those of queues wait there again, or go to others.
+    package mutating func takeBack(_ refused: [STOMPDelivery], at now: Int64, into effects: inout RouterEffects) {
+        var names: [ByteKey] = []
         for delivery in refused.reversed() {
             if delivery.delivery != 0 {
                 consumers[delivery.consumer]?.unacknowledged.removeAll { $0.delivery == delivery.delivery }
@@ -243,7 +244,9 @@ extension Router {
             var entry = delivery.entry
             entry.deliveries -= 1
             giveBack(entry, to: queue)
+            if !names.contains(queue) { names.append(queue) }
         }
+        for name in names { dispatch(name, at: now, into: &effects) }
     }
 
     /// A connection has room again.

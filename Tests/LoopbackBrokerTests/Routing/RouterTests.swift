@@ -250,6 +250,25 @@ import Testing
         #expect(bench.effects.dropped == 1)
     }
 
+    @Test func `what a full connection refuses goes to another consumer that has room`() throws {
+        var router = Router()
+        var effects = RouterEffects()
+        for connection in 1...2 {
+            router.openSTOMP(connection, clientID: nil)
+            let request = STOMPSubscribeRequest(
+                id: "1", destination: "/queue/q", ackMode: .auto, selector: nil, receipt: nil, headers: [:])
+            try router.subscribe(connection, request, at: 0, into: &effects)
+        }
+        let message = Message(topic: "/queue/q", payload: [1])
+        try router.send(1, message, to: "/queue/q", transaction: nil, at: 0, into: &effects)
+        let refused = effects.messages
+        let first = try #require(refused.first).connection
+        effects = RouterEffects()
+        router.takeBack(refused, at: 0, into: &effects)
+        #expect(effects.messages.map(\.connection) == [3 - first])
+        #expect(router.queuedCount("/queue/q") == 0)
+    }
+
     @Test func keepsWhatAFullConnectionRefuses() throws {
         var router = Router()
         var effects = RouterEffects()
@@ -262,7 +281,7 @@ import Testing
             try router.send(1, message, to: "/queue/q", transaction: nil, at: 0, into: &effects)
         }
         #expect(effects.messages.count == 3)
-        router.takeBack(Array(effects.messages[1...]), into: &effects)
+        router.takeBack(Array(effects.messages[1...]), at: 0, into: &effects)
         #expect(router.queuedCount("/queue/q") == 2)
         effects = RouterEffects()
         router.hasRoomAgain(1, at: 0, into: &effects)
