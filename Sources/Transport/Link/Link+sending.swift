@@ -110,6 +110,7 @@ extension Link where Machine: ~Copyable {
                 if machineWrote {
                     machine.value.outputTaken(at: loop.now)
                     swap(&machine.value.output, &plain)
+                    state.largeBytes = 0
                     tap = state.tap
                 }
                 if !outboxIsFull(state) { waiters = state.roomWaiters.takeAll() }
@@ -118,6 +119,7 @@ extension Link where Machine: ~Copyable {
             }
             machine.value.outputTaken(at: loop.now)
             swap(&machine.value.output, &wire)
+            state.largeBytes = 0
             state.queuedBytes &+= wire.count
             tap = state.tap
             waiters = state.roomWaiters.takeAll()

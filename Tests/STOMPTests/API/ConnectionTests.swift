@@ -224,6 +224,27 @@ import Transport
         await client.disconnect()
     }
 
+    @Test func `long messages that leave slowly do not keep the server's heart-beats from being read`() async throws {
+        let server = FakeServer()
+        let clock = try ManualClock()
+        let client = server.client(clock: clock) {
+            $0.outgoingHeartBeat = .zero
+            $0.incomingHeartBeat = .seconds(10)
+        }
+        async let connecting: Void = client.connect()
+        let connection = try await server.accept(0, headers: "heart-beat:10000,0\n")
+        try await connecting
+        // The first fills the connection, from which the server reads nothing, and the second the outbox.
+        for _ in 0..<2 { try await client.send([UInt8](repeating: 7, count: 3 << 20), to: "/queue/a") }
+        for _ in 0..<6 {
+            connection.send("\n")
+            await clock.advance(by: .seconds(10))
+        }
+        #expect(client.state.isConnected && client.counters.connections == 1)
+        connection.close()
+        await client.disconnect()
+    }
+
     @Test func refusedCredentialsAskForFreshOnesOnceAndThenStop() async throws {
         var options = LoopbackBrokerOptions()
         options.users = [.init(name: "ann", password: "new")]
