@@ -62,7 +62,9 @@
             guard timeout != .max else {
                 return unsafe kevent64(queue, nil, 0, ready.baseAddress, Int32(ready.count), 0, nil)
             }
-            let nanoseconds = min(max(timeout, 0), 86_400_000_000_000)
+            // The clock of deadlines goes on while the machine sleeps, the wait does not: what has become due meanwhile
+            // is done so long after waking at most.
+            let nanoseconds = min(max(timeout, 0), 10_000_000_000)
             var time = timespec(
                 tv_sec: Int(nanoseconds / 1_000_000_000), tv_nsec: Int(nanoseconds % 1_000_000_000))
             return unsafe kevent64(queue, nil, 0, ready.baseAddress, Int32(ready.count), 0, &time)
