@@ -91,6 +91,8 @@ extension MQTTEngine {
         connectionEnd = .unrelated
         subscribingStage = .done
         pump(at: now, into: &effects)
+        // It was leaving, and DISCONNECT has left.
+        guard phase != .closing else { return }
         let deadline = leaving.value?.deadline ?? now.advanced(byNanoseconds: limit)
         leaving.value = MQTTLeaving(reason: reason, properties: properties, deadline: deadline)
         phase = .leaving

@@ -141,7 +141,12 @@ extension MQTTEngine {
         // DUP is set on what is sent again [MQTT 5.0 3.3.1-1], with its old identifier and the whole topic.
         var head = slot.head
         head.flags = head.flags.asDuplicate
-        if let reason = tryWriting(head, slot.payload, slot.properties) {
+        // However late it is, it is sent again [MQTT-4.4.0-1]; 0 is read in different ways.
+        var properties = slot.properties
+        if !properties.isEmpty, let interval = properties.messageExpiryInterval {
+            properties.messageExpiryInterval = max(1, interval - min(interval, slot.age(at: now)))
+        }
+        if let reason = tryWriting(head, slot.payload, properties) {
             retire(index)
             complete(index, .unsendable, reason, -1, &effects)
         } else {
@@ -159,7 +164,7 @@ extension MQTTEngine {
         if !properties.isEmpty, let interval = properties.messageExpiryInterval {
             // What expired before it was begun is not sent.
             guard now < slot.expiry else { return giveUp(index, expiryOutcome(index), .success, &effects) }
-            properties.messageExpiryInterval = interval - UInt32(clamping: (now - slot.time) / 1_000_000_000)
+            properties.messageExpiryInterval = interval - slot.age(at: now)
         }
         guard !slot.head.flags.isAtMostOnce else {
             let reason = tryWriting(slot.head, slot.payload, properties)

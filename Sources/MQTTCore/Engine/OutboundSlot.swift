@@ -55,6 +55,9 @@ struct OutboundSlot: Sendable {
         return time.advanced(byNanoseconds: Int64(max(1, interval)) * 1_000_000_000)
     }
 
+    /// The whole seconds that a message has been here for.
+    func age(at now: Int64) -> UInt32 { UInt32(clamping: (now - time) / 1_000_000_000) }
+
     /// What it counts against the bytes that may leave in a second.
     var messageBytes: Int { head.topic.utf8.count + payload.count }
 

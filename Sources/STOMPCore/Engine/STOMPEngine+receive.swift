@@ -91,25 +91,29 @@ extension STOMPEngine {
         }
         var failure = STOMPConnectionFailure(
             violation.code == .versionMismatch ? .versionMismatch : .violation(violation.code), violation.message)
-        if role == .client, violation.code == .limitExceeded { explainLimit(in: &failure, bytes, base) }
+        if role == .client {
+            nameMessage(in: &failure, bytes, base)
+            if violation.code == .limitExceeded {
+                failure.message +=
+                    " Raise the limits of this client to accept it, or have the sender send smaller messages."
+            }
+        }
         fail(failure, waits: .sessionEnded, into: &effects)
     }
 
-    /// The broker delivers a message that is beyond the limits again and again: names it, and its subscription.
-    private mutating func explainLimit(in failure: inout STOMPConnectionFailure, _ bytes: RawSpan, _ base: Int) {
+    /// The broker delivers a message that it may not, or that is beyond the limits, again and again: names it, and its
+    /// subscription.
+    private mutating func nameMessage(in failure: inout STOMPConnectionFailure, _ bytes: RawSpan, _ base: Int) {
         func text(_ slot: FrameScanner.Slot) -> String? {
             guard slot.isSet else { return nil }
             let range = base + Int(slot.start)..<base + Int(slot.end)
             return OneLine.text(STOMPHeaderReader(version: version).string(in: bytes, range))
         }
-        if scanner.command == .message, let destination = text(scanner.destination) {
-            let id = text(scanner.messageID).map { " '\($0)'" } ?? ""
-            failure.message += " It is the message\(id) from '\(destination)'."
-            if scanner.subscription.isSet, let index = indexOfSubscription(bytes, base) {
-                failure.subscription = subscriptions.entries[index].token
-            }
+        guard scanner.command == .message, let destination = text(scanner.destination) else { return }
+        let id = text(scanner.messageID).map { " '\($0)'" } ?? ""
+        failure.message += " It is the message\(id) from '\(destination)'."
+        if scanner.subscription.isSet, let index = indexOfSubscription(bytes, base) {
+            failure.subscription = subscriptions.entries[index].token
         }
-        failure.message += " Raise the limits of this client to accept it, or let smaller messages be sent."
     }
-
 }

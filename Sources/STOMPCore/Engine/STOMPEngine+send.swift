@@ -27,7 +27,8 @@ extension STOMPEngine {
         let isAwaited = transaction != nil && profile.confirmsCommitEarly
         let added = isAwaited && receiptToken == nil ? makeTransactionReceipt() : nil
         try FrameWriter.writeFrame(
-            into: &output, "SEND", STOMPEscaping(version), headRoom: FrameWriter.room(for: destination) &+ 96,
+            into: &output, "SEND", STOMPEscaping(version),
+            headRoom: FrameWriter.room(for: destination) &+ FrameWriter.room(for: transactionName) &+ 96,
             headers: headers, body: body, writesContentLength: Self.isCounted(body, omitsContentLength)
         ) { writer in
             writer.put("destination", destination)

@@ -150,7 +150,8 @@ extension STOMPEngine {
         let transactionName = transaction.flatMap { transactions[$0.number]?.name } ?? ""
         let receiptNumber = receipts.nextNumber
         try writeFrame(
-            command, headers, ReservedHeaders.acknowledge, room: message.byteCount, receiptToken, at: now
+            command, headers, ReservedHeaders.acknowledge,
+            room: message.byteCount + FrameWriter.room(for: transactionName), receiptToken, at: now
         ) { writer in
             writer.put(version == .v12 ? "id:" : "message-id:")
             writer.put(message.extracting(naming))

@@ -194,4 +194,17 @@ struct LeavingTests {
             try pair.client.engine.leave(within: 0, at: pair.now, into: &effects)
         }
     }
+
+    @Test func `leaving again when the limit is over writes DISCONNECT once [MQTT-3.14.4-1]`() throws {
+        let pair = try receiving(version: .v5_0)
+        leave(pair)
+        pair.server.inbox = []
+        // The timer has not been handled yet.
+        pair.now += 2_100_000_000
+        leave(pair)
+        let shouldClose = pair.client.engine.shouldClose
+        #expect(shouldClose)
+        pair.flush()
+        #expect(pair.client.types.count { $0 == .disconnect } == 1)
+    }
 }

@@ -324,6 +324,23 @@ struct SessionTests {
         #expect(pair.server.texts == ["held", "next"])
     }
 
+    @Test(arguments: [false, true])
+    func `a message that is sent again has the rest of its expiry interval [MQTT-3.3.2-6]`(fromServer: Bool) throws {
+        let pair = EnginePair.persistent()
+        let (sender, receiver) = fromServer ? (pair.server, pair.client) : (pair.client, pair.server)
+        receiver.acknowledges = false
+        try pair.connect()
+        var properties = MQTTProperties()
+        properties.messageExpiryInterval = 100
+        try pair.publish("begun", qos: .atLeastOnce, properties: properties, token: 1, from: sender)
+        pair.flush()
+        pair.cut()
+        pair.advance(seconds: 60)
+        try pair.connect()
+        pair.flush()
+        #expect(sender.publishes.map(\.properties.messageExpiryInterval) == [100, 40])
+    }
+
     @Test(arguments: [QoS.atLeastOnce, .exactlyOnce])
     func `an exchange that was begun is finished after the message expired [MQTT-4.3.3-7, 4.3.3-13]`(qos: QoS) throws {
         var properties = MQTTProperties()
@@ -342,6 +359,8 @@ struct SessionTests {
         pair.server.engine.acknowledgeAll(through: .max, at: pair.now)
         pair.settle()
         #expect(pair.client.completions == [.init(token: 1, outcome: .acknowledged, reason: .success)])
+        // What is left of its time; 0 is read in different ways.
+        #expect(pair.client.publishes.map(\.properties.messageExpiryInterval) == [1, 1])
         guard qos == .exactlyOnce else { return }
         // PUBREC came, then time passed on both sides: PUBREL and PUBCOMP follow all the same.
         let slow = EnginePair.persistent()

@@ -37,6 +37,22 @@ import Testing
         _ = try client.engine.begin(named: "order", at: 0)
     }
 
+    @Test func `the name of a transaction may be long, in every frame`() throws {
+        let client = try ScriptedEngine.connected()
+        let name = String(repeating: "a:", count: 500)
+        let named = try client.engine.begin(named: name, at: 0)
+        let message = Array("subscription:1\nmessage-id:2\nack:3\n".utf8)
+        try client.engine.subscribe(id: "1", destination: "/q", acknowledgement: .clientIndividual, token: 1, at: 0)
+        _ = client.takeOutput()
+        try client.engine.send(
+            destination: "/q", body: Array("body".utf8), receiptToken: 7, transaction: named, at: 0)
+        try client.engine.ack(
+            messageHeaders: message.span.bytes, connection: client.engine.connection, transaction: named,
+            receiptToken: 8, at: 0)
+        let line = "transaction:\(String(repeating: "a\\c", count: 500))\n"
+        #expect(client.takeOutput().split(separator: line, omittingEmptySubsequences: false).count == 3)
+    }
+
     @Test func transactionEndsOnce() throws {
         let client = try ScriptedEngine.connected()
         let transaction = try client.engine.begin(at: 0)

@@ -80,6 +80,37 @@ import Testing
         }
     }
 
+    @Test(arguments: ["", "destination:/queue/bad\nmessage-id:1\n"])
+    func `a message that breaks the protocol each time ends its subscription instead of each connection`(
+        before: String
+    ) async throws {
+        let server = FakeServer()
+        let client = server.client {
+            $0.reconnect.initialDelay = .milliseconds(1)
+            $0.reconnect.maximumDelay = .milliseconds(1)
+            $0.requestTimeout = .patience
+        }
+        async let connecting: Void = client.connect()
+        let first = try await server.accept(0)
+        try await connecting
+        async let subscribing = client.subscribe(to: "/queue/bad", acknowledgement: .clientIndividual)
+        for number in 0..<3 {
+            let connection = number == 0 ? first : try await server.accept(number)
+            let lines = try await connection.frame().split(separator: "\n")
+            let id = try #require(lines.first { $0.hasPrefix("id:") }).dropFirst(3)
+            let receipt = try #require(lines.first { $0.hasPrefix("receipt:") }).dropFirst(8)
+            connection.send("RECEIPT\nreceipt-id:\(receipt)\n\n\0MESSAGE\n\(before)subject:")
+            let byte: [UInt8] = [0xE9]
+            _ = byte.withUnsafeBytes { connection.stream.write(from: $0) }
+            let after = before.isEmpty ? "destination:/queue/bad\nmessage-id:1\n" : ""
+            connection.send("\nsubscription:\(id)\n\(after)\n\0")
+        }
+        let messages = try await subscribing
+        await expectError(.protocolError, containing: "/queue/bad") { for try await _ in messages {} }
+        try await server.accept(3).close()
+        await client.disconnect()
+    }
+
     /// The last is what coilmq sends.
     @Test(arguments: [
         "User name [ann] or password is invalid.", "User name [ann] or password is invalid", "Authentication failed",
