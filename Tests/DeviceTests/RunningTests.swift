@@ -88,7 +88,7 @@ struct RunningTests {
 
     @Test(arguments: [
         (
-            "Connections end before the server answers SUBSCRIBE, for longer than requestTimeout; the request may still take effect. Try a lower qos, since some servers never answer a request for QoS 2; a smaller maximumFiltersPerRequest; or raise requestTimeout if the server needs longer.",
+            "Connections end before the server answers SUBSCRIBE, for longer than requestTimeout; the request may still take effect. Some servers do not answer a request for QoS 2, or for many filters: lower qos or maximumFiltersPerRequest, or raise requestTimeout if the server is slow.",
             "Connections end before the server answers SUBSCRIBE; the request may still take effect."
         ),
         (

@@ -17,7 +17,8 @@ extension MQTTError {
                     " Call connect(), or resume() if the client is suspended, and wait until it is connected"
                         + " (with queuesQoS0WhileOffline, QoS 0 messages wait too)."
                 )
-            case .queueFull: (.queueFull, " Set maximumQueuedMessages, maximumQueuedBytes or queueOverflow.")
+            case .queueFull:
+                (.queueFull, " Raise maximumQueuedMessages or maximumQueuedBytes, or choose another queueOverflow.")
             case .largerThanQueue: (.queueFull, " Raise maximumQueuedBytes, or send less in one message.")
             case .closing: (.disconnected, "")
             case .packetTooLarge, .qosNotSupported, .retainNotAvailable, .subscriptionNotSupported: (.notAllowed, "")
@@ -52,7 +53,7 @@ extension MQTTError {
             case .acknowledgementTimeout(let topic, let qos, let silence):
                 (
                     .connectionLost,
-                    "The server acknowledged no message for \(Duration.nanoseconds(silence)); the one to '\(topic)' with QoS \(qos.rawValue) has waited longest. Try a lower QoS, since some servers never answer QoS 2, or raise acknowledgementTimeout if the server needs longer."
+                    "The server acknowledged no message for \(Duration.nanoseconds(silence)); the one to '\(topic)' with QoS \(qos.rawValue) has waited longest. \(Self.adviceOnSilence(after: qos))"
                 )
             case .keepAliveTimeout:
                 (
@@ -89,9 +90,10 @@ extension MQTTError {
                     "It does not support this version of MQTT: set another version, or fallbackVersions."
                 )
             case .qosNotSupported: (.refused, "Lower the QoS of the will to the server's Maximum QoS.")
-            case .retainNotSupported: (.refused, "The server retains no messages: let the will not be retained.")
+            case .retainNotSupported:
+                (.refused, "The server does not support retained messages: turn off retain in the will.")
             case .serverUnavailable, .serverBusy, .quotaExceeded, .connectionRateExceeded, .serverShuttingDown:
-                (.refused, "It may accept a later attempt. See the server's log if it stays so.")
+                (.refused, "A later attempt may succeed. If it does not, see the server's log.")
             default: (.refused, "Check the client's configuration against the server's.")
             }
         self.init(
@@ -121,7 +123,8 @@ extension MQTTError {
         case .expired:
             self.init(
                 .expired,
-                "The message expired before it could be sent. Raise its Message Expiry Interval if it may wait.")
+                "The message expired before it could be sent. If it may wait longer, raise its timeToLive or its Message Expiry Interval."
+            )
         case .sessionLost:
             self.init(
                 .sessionLost,
@@ -142,7 +145,7 @@ extension MQTTError {
             self.init(
                 .refused,
                 Self.sentence("The server refused the message: \(properties.text(after: reason))")
-                    + " Check what this user may publish.",
+                    + " Check that this user may publish to this topic.",
                 reasonCode: reason, properties: properties)
         }
     }
@@ -155,13 +158,13 @@ extension MQTTError {
                 (
                     "the message to '\(topic)'", qos,
                     qos == .exactlyOnce
-                        ? "Check what this user may publish, or try a lower QoS, since some servers do not accept QoS 2."
-                        : "Check what this user may publish."
+                        ? "Check that this user may publish to this topic, or try a lower QoS, since some servers do not accept QoS 2."
+                        : "Check that this user may publish to this topic."
                 )
             case .subscription(let filters):
                 (
                     "SUBSCRIBE for '\(filters.joined(separator: "', '"))'", nil,
-                    "Check the filter and what this user may read."
+                    "Check each filter, and that this user may subscribe to it."
                 )
             }
         guard !refusal.isSilence else {
@@ -203,6 +206,13 @@ extension MQTTError {
             : Self.sentence("The session store cannot be used: \(error)")
                 + " Repair or replace it, then call connect() again."
         self.init(.storeFailed, message, underlying: error)
+    }
+
+    /// What to do about a server that acknowledges no message.
+    private static func adviceOnSilence(after qos: QoS) -> String {
+        qos == .exactlyOnce
+            ? "Try a lower QoS, since some servers never answer QoS 2, or raise acknowledgementTimeout if the server needs longer."
+            : "Check the server, or raise acknowledgementTimeout if it needs longer."
     }
 
     /// What to do about a server that broke the protocol.

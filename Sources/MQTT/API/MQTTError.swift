@@ -44,12 +44,12 @@ public struct MQTTError: ClientError, Equatable {
     /// A QoS 0 message of an array, without the connection that the array was published over.
     static let unsentAtMostOnce = MQTTError(
         .notConnected,
-        "The connection ended, or there was none, before this QoS 0 message of an array was sent. Publish it again when the client is connected, or set queuesQoS0WhileOffline."
+        "The connection was gone before this QoS 0 message of the array could be sent. Publish it again when the client is connected, or set queuesQoS0WhileOffline."
     )
 }
 
 extension MQTTError.Code {
-    /// Another client connected with the same client identifier.
+    /// Another client connected with the same client identifier; only servers of MQTT 5.0 say so.
     public static var takenOver: Self { Self("takenOver") }
     /// The server's limits do not allow it; nothing was sent.
     public static var notAllowed: Self { Self("notAllowed") }

@@ -198,7 +198,7 @@ extension MQTTSubscriptions {
             if code.isError {
                 let error = MQTTError(
                     .refused,
-                    "The server refused to subscribe to '\(key.text)': \(properties.text(after: code)). Check the filter and what this user may read.",
+                    "The server refused to subscribe to '\(key.text)': \(properties.text(after: code)). Check the filter, and that this user may subscribe to it.",
                     reasonCode: code, properties: properties)
                 fail(key, error, of: token)
                 continue
@@ -285,7 +285,7 @@ extension MQTTSubscriptions {
 
     /// What to try when a server does not answer SUBSCRIBE.
     static let adviceForSubscribe =
-        "Try a lower qos, since some servers never answer a request for QoS 2; a smaller maximumFiltersPerRequest; or raise requestTimeout if the server needs longer."
+        "Some servers do not answer a request for QoS 2, or for many filters: lower qos or maximumFiltersPerRequest, or raise requestTimeout if the server is slow."
 
     /// A SUBSCRIBE failed for one of its filters: the callers that wait for it fail. All other routes of the filter fail
     /// too, unless the server has granted it before or is about to answer another SUBSCRIBE.

@@ -181,21 +181,21 @@ extension MQTTEngine {
         if size > options.value.maximumQueuedBytes {
             throw MQTTUsageError(
                 .largerThanQueue,
-                "The message takes \(size) bytes, and the queue that it has to wait in, however empty, has a limit of "
-                    + "\(options.value.maximumQueuedBytes).")
+                "The message takes \(size) bytes, more than the whole queue may hold (\(options.value.maximumQueuedBytes))."
+            )
         }
         if session.window.queue.count >= options.value.maximumQueuedMessages {
             owesRoom = true
             throw MQTTUsageError(
                 .queueFull,
-                "The queue holds \(session.window.queue.count) messages, its limit. Wait for room or drop the oldest.")
+                "The queue holds \(session.window.queue.count) messages, its limit.")
         }
         if session.window.queuedBytes + size > options.value.maximumQueuedBytes {
             owesRoom = true
             throw MQTTUsageError(
                 .queueFull,
                 "The queue holds \(session.window.queuedBytes) bytes; \(size) more exceed its limit of "
-                    + "\(options.value.maximumQueuedBytes). Wait for room or drop the oldest.")
+                    + "\(options.value.maximumQueuedBytes).")
         }
     }
 

@@ -102,7 +102,7 @@ public struct BrokerURL: Sendable, Hashable {
                 default: after.first.map { (0x30...0x39).contains($0) } == true ? "\(plain.rawValue)://\(text)" : nil
                 }
             if let proposal {
-                throw Self.bad(text, "its scheme has another name here, or it has none; write \(Self.masked(proposal))")
+                throw Self.bad(text, "its scheme is missing or unknown; write \(Self.masked(proposal))")
             }
             throw Self.bad(text, "the scheme '\(name)' is not one of mqtt, mqtts, stomp, stomps, ws, wss, unix")
         }

@@ -73,7 +73,7 @@ extension ClientError {
         }
         return Self(
             failure.code,
-            "The client has stopped connecting: \(withoutFullStop(failure.message)). Solve that and call connect() again.",
+            "The client has stopped connecting: \(withoutFullStop(failure.message)). Fix the cause, then call connect() again.",
             answer: failure, underlying: failure)
     }
 

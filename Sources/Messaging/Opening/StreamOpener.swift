@@ -98,7 +98,7 @@ package final class StreamOpener: Sendable {
 
     /// What an error says in that case.
     package static let hurry =
-        "within \(patience / 1_000_000_000) seconds, so that the client tries another server or address. If none answers, each is given connectTimeout."
+        "within \(patience / 1_000_000_000) seconds, so the client tries another server or address. If none answers, it tries them again, each for the whole connectTimeout."
 
     /// The attempt at the current address failed. Returns whether another address has not been tried in this round.
     package func addressFailed() -> Bool {

@@ -118,7 +118,7 @@ extension STOMPError {
     private static func refusal(of frame: String, _ error: STOMPServerError?) -> String {
         let reason = error.map { withoutFullStop($0.description) } ?? "no reason given"
         return
-            "The server refused \(frame): \(reason). Check the frame, the server's limits and what this user may do before it is sent again."
+            "The server refused \(frame): \(reason). Before you send it again, check the frame, the server's limits and this user's permissions."
     }
 
     /// The same error with the name of the frame, if the server has refused it.
@@ -153,7 +153,7 @@ extension STOMPError {
         case .aborted:
             self.init(
                 .stale,
-                "The transaction of the frame was aborted, and the server had held the frame back until its end: it took no effect. Send it again outside of a transaction, or in another one."
+                "The frame had no effect, because its transaction was aborted. Send it again in another transaction, or outside of one."
             )
         case .received, .connectionLost, .disconnected:
             self.init(

@@ -73,7 +73,7 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
         if error.code == .disconnecting, isMoving.load(ordering: .relaxed) {
             return STOMPError(
                 .notConnected,
-                "The client leaves its server for another one. Call connect(), which returns when it is connected again.",
+                "The client is moving to another server. Call connect(), which returns when it is connected again.",
                 underlying: error)
         }
         guard error.code == .notConnected, case .disconnected = news.state else { return STOMPError(error) }

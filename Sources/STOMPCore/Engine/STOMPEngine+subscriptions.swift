@@ -184,7 +184,7 @@ extension STOMPEngine {
         try require(
             subscriptions.entries[place].unanswered.contains(message.number), .alreadyAnswered,
             subscriptions.entries[place].ackMode == .client
-                ? "The message, or one after it, has been acknowledged or rejected already, which in mode client is the answer to all before it too. Answer only the last message of several."
+                ? "This message, or a later one, has already been acknowledged or rejected; in the mode client that also answers all earlier messages. Answer only the last one."
                 : "The message has been acknowledged or rejected already. Answer each message once.")
         return place
     }

@@ -18,7 +18,7 @@ package struct WebSocketUpgradeRequest: Sendable, Hashable {
     package init(_ head: HTTPRequestHead) throws(WebSocketRefusal) {
         let fields = head.fields
         guard head.method.utf8.elementsEqual("GET".utf8), head.minorVersion >= 1 else {
-            throw .badRequest("a WebSocket handshake is a GET of HTTP/1.1")
+            throw .badRequest("a WebSocket handshake must be an HTTP/1.1 GET request")
         }
         guard fields.list("Upgrade", contains: "websocket"), fields.list("Connection", contains: "upgrade") else {
             throw .badRequest("Upgrade: websocket and Connection: Upgrade are needed; a proxy may have dropped one")
@@ -95,7 +95,7 @@ package struct WebSocketRefusal: Error, Sendable, Hashable {
     }
 
     static var wrongVersion: WebSocketRefusal {
-        WebSocketRefusal(status: 426, "only version 13 of the WebSocket protocol is spoken here")
+        WebSocketRefusal(status: 426, "this server supports only version 13 of the WebSocket protocol")
     }
 
     /// What to answer before the stream is closed.

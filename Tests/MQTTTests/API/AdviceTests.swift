@@ -265,6 +265,15 @@ struct AdviceTests {
         #expect(!message(.atLeastOnce).contains("lower QoS"))
     }
 
+    @Test func `only a server that is silent about QoS 2 gets the advice to try a lower one`() {
+        func message(_ qos: QoS) -> String {
+            MQTTError(MQTTConnectionFailure.acknowledgementTimeout(topic: "a", qos, after: 30_000_000_000)).message
+        }
+        #expect(message(.exactlyOnce).contains("lower QoS"))
+        #expect(!message(.atLeastOnce).contains("lower QoS"))
+        #expect(message(.atLeastOnce).contains("Check the server, or raise acknowledgementTimeout"))
+    }
+
     @Test func `any sequence of bytes is published`() async throws {
         let bench = try await Bench()
         let client = try await bench.connected()

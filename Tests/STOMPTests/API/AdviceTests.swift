@@ -159,7 +159,7 @@ import Testing
         let refused = STOMPError(.refused, STOMPServerError(STOMPFrame(.error)), isReading: true)
         #expect(
             refused.message
-                == "The server refused the frame: no reason given. Check the frame, the server's limits and what this user may do before it is sent again."
+                == "The server refused the frame: no reason given. Before you send it again, check the frame, the server's limits and this user's permissions."
         )
         // ERROR may name no receipt.
         #expect(

@@ -151,7 +151,7 @@ struct RequestVector: Sendable, CustomTestStringConvertible {
         let response = String(decoding: output, as: UTF8.self)
         #expect(response.hasPrefix("HTTP/1.1 426 Upgrade Required\r\nConnection: close\r\nContent-Length: "))
         #expect(response.contains("\r\nSec-WebSocket-Version: 13\r\n"))
-        #expect(response.hasSuffix("\r\n\r\nonly version 13 of the WebSocket protocol is spoken here\n"))
+        #expect(response.hasSuffix("\r\n\r\nthis server supports only version 13 of the WebSocket protocol\n"))
     }
 
     @Test(arguments: [
