@@ -53,7 +53,7 @@ extension OptionDeclaration {
     static let key = OptionDeclaration("--key", "FILE", "Key (PEM) of the client certificate.")
     static let insecure = OptionDeclaration(
         "--insecure", nil,
-        "Accept any certificate of the broker. Anybody on the way can then read and alter everything.")
+        "Accept any certificate of the broker. Anyone on the network path can then read and change everything.")
     static let deviceID = OptionDeclaration(
         "--device-id", "ID", "Name of this device. Default: a random UUID, printed.")
     static let fleet = OptionDeclaration(
@@ -116,7 +116,8 @@ extension OptionDeclaration {
         "--priority", "N", for: .locations, "0 to 9, sent as the header priority of each fix.")
     static let qos = OptionDeclaration("--qos", "0|1|2", for: .motions, "Quality of service of motions. Default: 0.")
     static let keepSession = OptionDeclaration(
-        "--keep-session", nil, for: .motions, "Keep the session: alerts sent while away arrive on return.")
+        "--keep-session", nil, for: .motions,
+        "Keep the session, so that alerts sent while away arrive on return. Give the same --device-id each time.")
     static let frames = OptionDeclaration(
         "--frames", nil, "Show every frame, >>> sent and <<< received, with secrets masked.")
     static let verbose = OptionDeclaration(
@@ -131,8 +132,8 @@ extension OptionDeclaration {
     static let noReconnect = OptionDeclaration(
         "--no-reconnect", nil,
         """
-        Exit at the first failure. Default: five attempts at the first connection; a connection that was lost is tried \
-        again until it is back, less and less often.
+        Exit at the first failure. Default: five attempts at the first connection; a lost connection is retried until \
+        it is back, with up to ten seconds between attempts.
         """)
     static let showHelp = OptionDeclaration("--help", nil, "Show this text; -h does the same.")
     static let showVersion = OptionDeclaration("--version", nil, "Show the version.")

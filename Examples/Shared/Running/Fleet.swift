@@ -37,7 +37,7 @@ package struct Fleet: Sendable {
         if options.isInsecure {
             console.problem(
                 "WARNING: --insecure: the broker's certificate is not checked. "
-                    + "Anybody on the way can read and alter everything, the password included.")
+                    + "Anyone on the network path can read and change everything, the password included.")
         }
         let isCompact = console.isTerminal && options.deviceIDs.count > 1 && !options.isVerbose
         if isCompact, let first = options.deviceIDs.first, let last = options.deviceIDs.last {

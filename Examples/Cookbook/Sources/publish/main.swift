@@ -16,7 +16,7 @@ await recipe(
       -q, --qos QOS              0, 1 or 2 (default 0)
       -r, --retain               the broker keeps the last message of the topic
       -b, --broker URL           mqtt:, mqtts:, ws:, wss: or unix: (default mqtt://localhost)
-      -i, --id ID                client identifier; each % becomes a random byte (default publish-%%%%)
+      -i, --id ID                client identifier; each % becomes two random hexadecimal digits (default publish-%%%%)
       --will-topic TOPIC         where the broker publishes a will if the program is killed
       --will-payload TEXT        its payload
       --will-qos QOS             its quality of service (default 0)

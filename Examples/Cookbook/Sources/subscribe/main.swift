@@ -15,8 +15,9 @@ await recipe(
                              %r retained (0 or 1), %c content type, %P user properties, %% a percent sign (default %p)
       -v, --verbose          the same as --format '%t %p'
       -b, --broker URL       mqtt:, mqtts:, ws:, wss: or unix: (default mqtt://localhost)
-      -i, --id ID            client identifier; each % becomes a random byte (default subscribe-%%%%)
-      -c, --keep-session     the broker keeps messages of QoS 1 and 2 while the program is away; needs an --id
+      -i, --id ID            client identifier; each % becomes two random hexadecimal digits (default subscribe-%%%%)
+      -c, --keep-session     the broker keeps messages while the program is away, with --mqtt5 for a day; needs an --id
+                             and a --qos of 1 or 2
       -5, --mqtt5            MQTT 5.0 instead of 3.1.1
       --will-topic TOPIC     where the broker publishes a will if the program is killed
       --will-payload TEXT    its payload
