@@ -29,12 +29,14 @@ func workOffOrders() async throws {
     let broker = try await LoopbackBroker.start()
     let client = try MQTTClient(broker.mqttURL)
     try await client.withConnection { client in
-        let greetings = try await client.subscribe(to: "greetings")
-        try await client.publish("hello", to: "greetings", qos: .exactlyOnce)
+        let greetings = try await client.subscribe(to: "greetings", qos: .exactlyOnce)
+        for text in ["hello", "bye"] { try await client.publish(text, to: "greetings", qos: .exactlyOnce) }
+        var received: [String] = []
         for try await greeting in greetings {
-            #expect(greeting.text == "hello")
-            break
+            received.append(greeting.text ?? "")
+            if greeting.text == "bye" { break }
         }
+        #expect(received == ["hello", "bye"])
     }
     await broker.stop()
 }
