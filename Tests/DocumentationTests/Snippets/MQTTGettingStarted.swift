@@ -31,7 +31,7 @@ func publishTemperatures(client: MQTTClient) async throws {
     // QoS 1: returns when the server has acknowledged, over a reconnect if necessary. The server keeps the last value.
     try await client.publish("21.5", to: "house/kitchen/temperature", qos: .atLeastOnce, retain: true)
 
-    // QoS 2: delivered exactly once.
+    // QoS 2: exactly once, while both ends keep the session.
     try await client.publish("open", to: "house/door/command", qos: .exactlyOnce)
 
     // Publishes now, waits for the acknowledgement later.
