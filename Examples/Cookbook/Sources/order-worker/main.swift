@@ -45,8 +45,8 @@ await recipe(
     }
 }
 
-/// Processes `count` messages. The result and the acknowledgement are in one transaction, so a worker that is killed at any
-/// moment neither loses an order nor bills it twice.
+/// Processes `count` messages. The result and the acknowledgement are in one transaction: with a single ActiveMQ broker, a
+/// worker that is killed neither loses an order nor bills it twice. The article on workers has one for RabbitMQ.
 func work(_ client: STOMPClient, on count: Int) async throws {
     let orders = try await client.subscribe(
         to: .orders, acknowledgement: .clientIndividual, options: STOMPSubscribeOptions(prefetch: 10))
