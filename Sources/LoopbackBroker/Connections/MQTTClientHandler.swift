@@ -151,7 +151,7 @@ extension MQTTClientHandler {
         if faults.ignoresConnect { return }
         if faults.refusesConnections { return refuse(.serverUnavailable, "this broker refuses connections on purpose") }
         if connect.properties.authenticationMethod != nil {
-            return refuse(.badAuthenticationMethod, "this broker knows no enhanced authentication")
+            return refuse(.badAuthenticationMethod, "this broker does not support enhanced authentication")
         }
         guard hub.admits(user: connect.userName, password: connect.password) else {
             // Without a user name there is no bad user name or password.

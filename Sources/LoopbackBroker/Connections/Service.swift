@@ -29,9 +29,8 @@ package struct Service: Sendable {
     init(webSocketFor origins: [String], tls: TLSContexts? = nil) {
         let mqtt = ["mqtt", "mqttv3.1"].map { WebSocketServerOptions.Subprotocol($0) }
         // Browsers' clients want to find text, and one frame per message.
-        let stomp = Self.stompSubprotocols.map {
-            WebSocketServerOptions.Subprotocol($0, textMessageLength: STOMPFrame.lengthOfFirst(in:))
-        }
+        let frames = WebSocketTextMessages("STOMP", lengthOfFirst: STOMPFrame.lengthOfFirst(in:))
+        let stomp = Self.stompSubprotocols.map { WebSocketServerOptions.Subprotocol($0, textMessages: frames) }
         var options = WebSocketServerOptions(mqtt + stomp)
         options.origins = origins
         kind = .mqtt

@@ -11,8 +11,8 @@ package struct StreamOptions: Equatable, Sendable {
     package var network = NetworkOptions()
     /// Offered in a WebSocket handshake unless the options name others.
     package var subprotocols: [String] = []
-    /// Whether the protocol may come in text messages of a WebSocket.
-    package var acceptsText = false
+    /// How the protocol is cut into text messages of a WebSocket; nil for one that is binary.
+    package var textMessages: WebSocketTextMessages?
     /// The schemes of URLs that the client accepts.
     package var schemes: [BrokerURL.Scheme] = []
 
@@ -87,6 +87,11 @@ package final class StreamOpener: Sendable {
         case .listed(let index): try? servers.server(at: Int(index))
         case .other(let url): url.value
         }
+    }
+
+    /// Whether what is sent to that server goes into binary messages of a WebSocket although its protocol may be text.
+    package var sendsBinaryMessages: Bool {
+        options.value.textMessages != nil && !options.value.webSocket.sendsText && server?.scheme.isWebSocket == true
     }
 
     /// When the server that is being asked has been silent for so long that the client leaves it for another one, or for
@@ -274,7 +279,7 @@ package final class StreamOpener: Sendable {
                 try WebSocketLayer(
                     host: host, port: port, isSecure: url.scheme.isSecure, target: url.resource,
                     subprotocols: options.subprotocols, options: options.webSocket.replacing(headers),
-                    acceptsText: options.acceptsText, random: loop.random))
+                    textMessages: options.textMessages, random: loop.random))
         }
         return layers
     }

@@ -110,7 +110,7 @@ extension STOMPConfiguration {
         options.network = network
         options.subprotocols = [(STOMPVersion.v12, "v12.stomp"), (.v11, "v11.stomp"), (.v10, "v10.stomp")]
             .filter { versions.contains($0.0) }.map(\.1)
-        options.acceptsText = true
+        options.textMessages = WebSocketTextMessages("STOMP", lengthOfFirst: STOMPFrame.lengthOfFirst(in:))
         options.schemes = [.stomp, .stomps, .ws, .wss, .unix]
         return options
     }

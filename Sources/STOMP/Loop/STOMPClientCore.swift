@@ -156,6 +156,11 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
             if failure.reason == .connectTimeout, opener.wasHurried {
                 closeReason = STOMPError(
                     .timedOut, "The server did not answer CONNECT " + StreamOpener.hurry, underlying: failure)
+            } else if failure.reason == .connectTimeout, opener.sendsBinaryMessages {
+                closeReason = STOMPError(
+                    .timedOut,
+                    "\(failure.message) Some servers, such as ActiveMQ Classic, ignore binary messages of a WebSocket: try webSocket.sendsText.",
+                    underlying: failure)
             }
         case .disconnected:
             closeReason = .disconnectedByUser

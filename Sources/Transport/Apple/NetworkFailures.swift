@@ -179,7 +179,7 @@
             case errSSLCertNotYetValid:
                 return TransportError(
                     .certificateNotYetValid,
-                    "The certificate of \(peerName) is not valid yet. Is the clock of this device right?")
+                    "The certificate of \(peerName) is not valid yet. Check the clock of this device.")
             case errSSLXCertChainInvalid, errSSLUnknownRootCert, errSSLNoRootCert:
                 return TransportError(
                     .certificateUntrusted,

@@ -153,7 +153,7 @@ struct PEMReader {
         guard unsafe bytes.isEmpty || openSSL.bioWrite(bio, bytes, Int32(bytes.count)) == Int32(bytes.count) else {
             _ = unsafe openSSL.bioFree(bio)
             throw TransportError(
-                .systemLimit, "There is not enough memory to read \(source). Release some and try again.")
+                .systemLimit, "There is not enough memory to read \(source). Free some memory and try again.")
         }
         return unsafe bio
     }

@@ -21,7 +21,7 @@ enum TLSFailure {
         case 9:
             return TransportError(
                 .certificateNotYetValid,
-                "\(whose) is not valid before \(rejection.notBefore). Is the clock of this device right?")
+                "\(whose) is not valid before \(rejection.notBefore). Check the clock of this device.")
         case 18:
             return TransportError(
                 .certificateSelfSigned,

@@ -14,20 +14,20 @@ package final class WebSocketLayer: ByteLayer {
     /// - Parameters:
     ///   - target: path and query.
     ///   - subprotocols: offered unless the options name others.
-    ///   - acceptsText: whether messages may be text; MQTT's may not.
+    ///   - textMessages: those of the protocol, if the options ask for text; nil if none may be text, as MQTT's.
     ///   - random: for the key of the handshake and the masks of frames.
     /// - Throws: `badURL` for what cannot be asked for.
     package init(
         host: String, port: UInt16, isSecure: Bool, target: String, subprotocols: [String],
-        options: WebSocketOptions, acceptsText: Bool, random: LoopRandom = LoopRandom()
+        options: WebSocketOptions, textMessages: WebSocketTextMessages?, random: LoopRandom = LoopRandom()
     ) throws(TransportError) {
         var request = WebSocketClientRequest(
             host: host, port: port, isSecure: isSecure, target: target, subprotocols: subprotocols)
         for (name, value) in options.headers { request.fields.append(name, value) }
         if let subprotocols = options.subprotocols { request.subprotocols = subprotocols }
         traffic = WebSocketTraffic(
-            .client, peerName: "\(Endpoint.host(host, port: port))", acceptsText: acceptsText,
-            sendsText: options.sendsText, validatesText: options.validatesText,
+            .client, peerName: "\(Endpoint.host(host, port: port))", acceptsText: textMessages != nil,
+            textMessages: options.sendsText ? textMessages : nil, validatesText: options.validatesText,
             maximumFrameSize: options.maximumFrameSize, random: random)
         var generator = random
         let key = (0..<WebSocketKey.size).map { _ in UInt8.random(in: 0...255, using: &generator) }
@@ -123,7 +123,8 @@ package final class WebSocketLayer: ByteLayer {
             let challenges = OneLine.text(response.authenticationChallenges.joined(separator: ", "), limit: 200)
             words = "requires credentials (\(challenges)). Set the header Authorization in the WebSocket options."
         case 404:
-            words = "knows no WebSocket at this path. Check the path of the URL: RabbitMQ's is /ws."
+            words =
+                "has no WebSocket at this path. Check the path of the URL, which is often /mqtt, and /ws for RabbitMQ."
         default:
             words = "answered: \(excerpt(response.body))."
         }

@@ -6,7 +6,8 @@ public struct WebSocketOptions: Sendable, Equatable {
     public var headers: [(name: String, value: String)] = []
     /// Sub-protocols to offer, in the order of preference; nil offers those of the protocol's versions.
     public var subprotocols: [String]?
-    /// Whether STOMP goes out in text messages as long as it is UTF-8. MQTT is always binary [MQTT-6.0.0-1].
+    /// Whether STOMP goes out in text messages, one for each frame that is UTF-8; ActiveMQ takes no others. MQTT is always
+    /// binary [MQTT-6.0.0-1]. Default: false.
     public var sendsText = false
     /// Whether text messages from the server have to be UTF-8, as RFC 6455 section 8.1 requires; others end the
     /// connection. Default: true. STOMP only: MQTT accepts no text messages.

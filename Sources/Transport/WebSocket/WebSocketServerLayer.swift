@@ -7,7 +7,6 @@ package final class WebSocketServerLayer: ByteLayer {
     private var parser = HTTPRequestParser()
     /// Since the handshake.
     private var traffic: WebSocketTraffic?
-    private var messageLength: (@Sendable (RawSpan) -> Int)?
     /// What is spoken, once the layer is open.
     package private(set) var subprotocol: String?
 
@@ -36,13 +35,7 @@ package final class WebSocketServerLayer: ByteLayer {
     }
 
     package func send(_ plain: RawSpan, wire: inout [UInt8]) throws(TransportError) {
-        var rest = plain
-        while let messageLength, rest.byteCount > 0 {
-            let count = min(max(1, messageLength(rest)), rest.byteCount)
-            try traffic?.send(rest.extracting(first: count), wire: &wire)
-            rest = rest.extracting(droppingFirst: count)
-        }
-        if rest.byteCount > 0 { try traffic?.send(rest, wire: &wire) }
+        try traffic?.send(plain, wire: &wire)
     }
 
     package var owesAnswer: Bool { traffic?.owesPong ?? false }
@@ -91,9 +84,9 @@ package final class WebSocketServerLayer: ByteLayer {
     private func accept(_ request: WebSocketUpgradeRequest, _ name: String, _ wire: inout [UInt8]) {
         // Refused only for sub-protocols that were not offered.
         try? request.accept(subprotocol: name, into: &wire)
-        messageLength = options.subprotocols.first { $0.name == name }?.textMessageLength
-        let isText = messageLength != nil
-        traffic = WebSocketTraffic(.server, peerName: Self.peerName, acceptsText: isText, sendsText: isText)
+        let textMessages = options.subprotocols.first { $0.name == name }?.textMessages
+        traffic = WebSocketTraffic(
+            .server, peerName: Self.peerName, acceptsText: textMessages != nil, textMessages: textMessages)
         subprotocol = name
     }
 
@@ -110,13 +103,12 @@ package struct WebSocketServerOptions: Sendable {
     /// Something that can be spoken in a WebSocket.
     package struct Subprotocol: Sendable {
         package var name: String
-        /// The length of the first message in what is sent, so that each becomes a WebSocket message of its own: text
-        /// if it is UTF-8. Nil for protocols that are binary and ignore where messages end.
-        package var textMessageLength: (@Sendable (RawSpan) -> Int)?
+        /// Nil for protocols that are binary and ignore where messages end.
+        package var textMessages: WebSocketTextMessages?
 
-        package init(_ name: String, textMessageLength: (@Sendable (RawSpan) -> Int)? = nil) {
+        package init(_ name: String, textMessages: WebSocketTextMessages? = nil) {
             self.name = name
-            self.textMessageLength = textMessageLength
+            self.textMessages = textMessages
         }
     }
 

@@ -1,5 +1,20 @@
 import WebSocketCore
 
+/// How a protocol is cut into text messages: each of its own becomes one of the WebSocket. Servers of STOMP take one frame in
+/// each, and ActiveMQ drops what follows it.
+package struct WebSocketTextMessages: Sendable, Equatable {
+    /// Of the protocol: those of one name are equal.
+    let name: String
+    /// The length of the first message in what is sent.
+    let lengthOfFirst: @Sendable (RawSpan) -> Int
+
+    package init(_ name: String, lengthOfFirst: @escaping @Sendable (RawSpan) -> Int) {
+        (self.name, self.lengthOfFirst) = (name, lengthOfFirst)
+    }
+
+    package static func == (one: Self, other: Self) -> Bool { one.name.hasSameBytes(as: other.name) }
+}
+
 /// What both sides of a WebSocket do once its handshake is over: messages that are read as a stream of bytes.
 struct WebSocketTraffic: ~Copyable {
     /// Who is on the other side, for errors.
@@ -7,16 +22,16 @@ struct WebSocketTraffic: ~Copyable {
     private var connection: WebSocketConnection
     private var events = WebSocketEvents()
     private var random: LoopRandom
-    private let sendsText: Bool
+    private let textMessages: WebSocketTextMessages?
 
     /// - Parameters:
     ///   - acceptsText: whether messages may be text; MQTT's may not.
-    ///   - sendsText: whether messages are text as long as they are UTF-8.
+    ///   - textMessages: what is sent, as text as long as it is UTF-8; nil for one binary message for all that is sent at once.
     ///   - validatesText: whether incoming text has to be UTF-8 (RFC 6455 section 8.1).
     ///   - random: for the masks of a client's frames.
     init(
-        _ role: WebSocketRole, peerName: String, acceptsText: Bool, sendsText: Bool, validatesText: Bool = true,
-        maximumFrameSize: Int = .max, random: LoopRandom = LoopRandom()
+        _ role: WebSocketRole, peerName: String, acceptsText: Bool, textMessages: WebSocketTextMessages?,
+        validatesText: Bool = true, maximumFrameSize: Int = .max, random: LoopRandom = LoopRandom()
     ) {
         var configuration = WebSocketConfiguration.byteStream(acceptsText: acceptsText)
         configuration.validatesText = validatesText
@@ -24,7 +39,7 @@ struct WebSocketTraffic: ~Copyable {
         connection = WebSocketConnection(role: role, configuration: configuration)
         self.peerName = peerName
         self.random = random
-        self.sendsText = sendsText && acceptsText
+        self.textMessages = textMessages
     }
 
     mutating func stopValidatingText() { connection.stopValidatingText() }
@@ -46,22 +61,30 @@ struct WebSocketTraffic: ~Copyable {
         }
     }
 
-    /// Sends one message.
     mutating func send(_ plain: RawSpan, wire: inout [UInt8]) throws(TransportError) {
         // After our good-bye nothing more is said.
         guard connection.phase == .open else { return }
         do throws(WebSocketError) {
-            guard sendsText else {
+            guard let textMessages else {
                 return try connection.send(plain, as: .binary, into: &wire, using: &random)
             }
-            do throws(WebSocketError) {
-                try connection.send(plain, as: .text, into: &wire, using: &random)
-            } catch {
-                guard error.code == .textIsNotUTF8 else { throw error }
-                try connection.send(plain, as: .binary, into: &wire, using: &random)
+            var rest = plain
+            while rest.byteCount > 0 {
+                let count = min(max(1, textMessages.lengthOfFirst(rest)), rest.byteCount)
+                try sendText(rest.extracting(first: count), wire: &wire)
+                rest = rest.extracting(droppingFirst: count)
             }
         } catch {
             throw TransportError(.webSocketFailed, error.message)
+        }
+    }
+
+    private mutating func sendText(_ message: RawSpan, wire: inout [UInt8]) throws(WebSocketError) {
+        do throws(WebSocketError) {
+            try connection.send(message, as: .text, into: &wire, using: &random)
+        } catch {
+            guard error.code == .textIsNotUTF8 else { throw error }
+            try connection.send(message, as: .binary, into: &wire, using: &random)
         }
     }
 

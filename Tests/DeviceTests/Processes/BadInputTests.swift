@@ -75,7 +75,7 @@ struct BadInputTests {
         // An http: address is taken as ws:.
         try await expect(
             program, ["--broker", "http://127.0.0.1:\(port)", "--no-reconnect"], user: broker.user, 69,
-            "RabbitMQ's is /ws")
+            "and /ws for RabbitMQ")
     }
 
     @Test(arguments: DeviceProgram.allCases)

@@ -96,6 +96,39 @@ import WebSocketCore
         }
     }
 
+    /// ActiveMQ reads one frame of each message, and drops what follows it.
+    @Test func `as text each frame is a message of its own, and only one that is not UTF-8 is binary`() async throws {
+        try await FakeWebSocket.withClient {
+            $0.webSocket.sendsText = true
+        } _: { client, server in
+            async let connecting: Void = client.connect()
+            try await server.frame("CONNECT")
+            try server.send([Array("CONNECTED\nversion:1.2\n\n\0".utf8)[...]], as: .text)
+            try await connecting
+            let before = server.kinds.count
+            // Written at once.
+            try client.core.link.perform { machine throws(STOMPUsageError) in
+                for byte: UInt8 in [65, 0xFF, 66] {
+                    try machine.engine.send(destination: "/queue/a", body: [byte], at: client.core.loop.now)
+                }
+            }
+            for _ in 0..<3 { try await server.frame("SEND") }
+            #expect(server.kinds[before...] == [.text, .binary, .text])
+            try await server.end(with: client)
+        }
+    }
+
+    @Test func `silence after binary messages is explained by servers that take only text`() async throws {
+        try await FakeWebSocket.withClient {
+            $0.connectTimeout = .milliseconds(500)
+            $0.reconnect = .never
+        } _: { client, server in
+            let connecting = Task { try await client.connect() }
+            try await server.frame("CONNECT")
+            await expectError(.timedOut, containing: "webSocket.sendsText") { try await connecting.value }
+        }
+    }
+
     /// RabbitMQ answers DISCONNECT by closing the WebSocket; its RECEIPT never comes.
     @Test func closeInsteadOfAReceiptIsAnOrderlyEnd() async throws {
         try await FakeWebSocket.withClient { client, server in

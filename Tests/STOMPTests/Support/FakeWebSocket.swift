@@ -17,10 +17,13 @@ final class FakeWebSocket: Sendable {
         var unread: [UInt8] = []
         var request: HTTPRequestHead?
         /// Of the messages that have ended so far.
-        var kinds: Set<WebSocketMessageKind> = []
+        var kinds: [WebSocketMessageKind] = []
     }
 
     private let state = Mutex(State())
+
+    /// The kinds of the client's messages so far.
+    var kinds: [WebSocketMessageKind] { state.withLock { $0.kinds } }
 
     /// What the client asked for, once it has.
     var request: HTTPRequestHead? { state.withLock { $0.request } }
@@ -119,7 +122,7 @@ final class FakeWebSocket: Sendable {
             var events = WebSocketEvents()
             try state.webSocket?.receive(
                 bytes.span.bytes, into: &state.unread, events: &events, output: &wire, using: &state.random)
-            state.kinds.formUnion(events.messages.map(\.kind))
+            state.kinds += events.messages.map(\.kind)
             write(wire, to: stream)
         }
     }
@@ -134,7 +137,7 @@ final class FakeWebSocket: Sendable {
         try await withClient(configuration) { client, server in
             let connecting = Task { try await client.connect() }
             try await server.frame("CONNECT")
-            kinds = server.state.withLock { $0.kinds }
+            kinds = Set(server.kinds)
             await client.disconnect()
             _ = await connecting.result
         }

@@ -104,7 +104,7 @@ import Wire
         let server = WebSocketServerLayer(WebSocketServerOptions([.init("mqtt")]))
         let client = try WebSocketLayer(
             host: "h", port: 80, isSecure: false, target: "/", subprotocols: ["mqtt"], options: WebSocketOptions(),
-            acceptsText: false)
+            textMessages: nil)
         let link = setting.link(Probe())
         let layers = stack(role == .client ? client : server)
         async let handshake: Void = LayerHandshake.run(layers, over: ours, loop: setting.loop)
@@ -119,7 +119,7 @@ import Wire
         } else {
             let hand = try WebSocketLayer(
                 host: "h", port: 80, isSecure: false, target: "/", subprotocols: ["mqtt"],
-                options: WebSocketOptions(), acceptsText: false)
+                options: WebSocketOptions(), textMessages: nil)
             try hand.opened(at: 0, wire: &wire)
         }
         #expect(write(wire, to: peer) == wire.count)

@@ -33,12 +33,10 @@ import Transport
         let listener = try await Listener.listen(on: .host("127.0.0.1", port: 0), loop: .shared) { stream in
             var machine = LineMachine(probe)
             machine.echoes = true
-            let options = WebSocketServerOptions([
-                .init("mqtt"),
-                .init("v12.stomp") { bytes in
-                    bytes.withUnsafeBytes { $0.firstIndex(of: 0x0A).map { $0 + 1 } ?? $0.count }
-                },
-            ])
+            let lines = WebSocketTextMessages("lines") { bytes in
+                bytes.withUnsafeBytes { $0.firstIndex(of: 0x0A).map { $0 + 1 } ?? $0.count }
+            }
+            let options = WebSocketServerOptions([.init("mqtt"), .init("v12.stomp", textMessages: lines)])
             let layers = LayerStack(
                 [WebSocketServerLayer(options)], deadline: .max, timeout: TransportError(.timedOut, "too slow"))
             let link = Link(machine: machine, loop: .shared, maximumOutboxBytes: 1 << 20)
@@ -106,7 +104,7 @@ import Transport
         let isText = subprotocol != "mqtt"
         let layer = try WebSocketLayer(
             host: "127.0.0.1", port: port, isSecure: false, target: "/", subprotocols: [subprotocol], options: options,
-            acceptsText: isText)
+            textMessages: isText ? WebSocketTextMessages("echo") { $0.byteCount } : nil)
         let layers = LayerStack(
             [layer], deadline: MonotonicClock.now + 60_000_000_000, timeout: TransportError(.timedOut, "too slow"))
         let stream = try await Connector.connect(

@@ -16,7 +16,7 @@ import Transport
         do throws(TransportError) {
             let layer = try WebSocketLayer(
                 host: "localhost", port: listener.port, isSecure: false, target: "/ws", subprotocols: ["mqtt"],
-                options: WebSocketOptions(), acceptsText: false)
+                options: WebSocketOptions(), textMessages: nil)
             let stream = try await Connector.connect(
                 to: .host("127.0.0.1", port: listener.port), timeout: 60_000_000_000, loop: .shared)
             let layers = LayerStack(
@@ -87,7 +87,7 @@ import Transport
         let pair = MemoryPair.make()
         let layer = try WebSocketLayer(
             host: "localhost", port: 80, isSecure: false, target: "/ws", subprotocols: ["mqtt"],
-            options: WebSocketOptions(), acceptsText: false)
+            options: WebSocketOptions(), textMessages: nil)
         let layers = LayerStack(
             try [proxy?.layer(to: "localhost", port: 80)].compactMap(\.self) + [layer],
             deadline: clock.loop.now + 10_000_000_000, timeout: TransportError(.timedOut, "too slow"))
