@@ -36,7 +36,7 @@ struct STOMPClientHandler {
 
     /// Whether the client is let in and nothing has ended the connection: otherwise what it sent is passed over.
     private var isOpen: Bool {
-        link.perform { $0.engine.phase == .connected || $0.engine.phase == .leaving }
+        link.perform { $0.engine.phase.isOpen }
     }
 
     private func handle(_ event: STOMPEngineEvent.Kind) {

@@ -242,7 +242,7 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
     /// Throws if DISCONNECT cannot carry this; from any thread. Without a connection nothing is sent.
     func checkGoodbye(_ reason: MQTTReasonCode, _ properties: MQTTProperties) throws(MQTTError) {
         try asking { machine throws(MQTTUsageError) in
-            guard machine.engine.phase == .connected || machine.engine.phase == .leaving else { return }
+            guard machine.engine.phase.isOpen else { return }
             try machine.engine.checkDisconnect(reason: reason, properties: properties)
         }
     }

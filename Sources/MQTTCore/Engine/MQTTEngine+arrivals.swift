@@ -297,7 +297,7 @@ extension MQTTEngine {
 
     /// Writes the acknowledgements that are at the head of the order.
     package mutating func writeAnswers(at now: Int64) {
-        guard phase == .connected || phase == .leaving else { return }
+        guard phase.isOpen else { return }
         while true {
             // Most are PUBACK without a reason.
             if session.inbound.writePubacks(into: &output, persistedThrough: persistedTicket) {

@@ -62,7 +62,7 @@ extension MQTTEngine {
             throw .protocolError("AUTH has another authentication method than CONNECT.", "MQTT-4.12.0-5")
         }
         // A client that waits for its last acknowledgements before DISCONNECT is still connected.
-        let isConnected = phase == .connected || phase == .leaving
+        let isConnected = phase.isOpen
         // One step at a time: the side that began it, or answered, waits for the other [MQTT 5.0 4.12].
         switch (auth.reasonCode, authentication.turn) {
         case (_, .ours):

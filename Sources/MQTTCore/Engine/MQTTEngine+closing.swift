@@ -13,7 +13,7 @@ extension MQTTEngine {
     public mutating func disconnect(
         reason: MQTTReasonCode = .normalDisconnection, properties: MQTTProperties = [], at now: Int64
     ) throws(MQTTUsageError) {
-        guard phase == .connected || phase == .leaving else { throw notConnected("DISCONNECT") }
+        guard phase.isOpen else { throw notConnected("DISCONNECT") }
         if version.hasProperties {
             try checkExpiry(properties)
             try checkReason(reason)
@@ -32,7 +32,7 @@ extension MQTTEngine {
     ///
     /// - Throws: as that does, and ``MQTTUsageError/Code/notInThisVersion`` for what would not be sent before 5.0.
     package func checkDisconnect(reason: MQTTReasonCode, properties: MQTTProperties) throws(MQTTUsageError) {
-        guard phase == .connected || phase == .leaving else { throw notConnected("DISCONNECT") }
+        guard phase.isOpen else { throw notConnected("DISCONNECT") }
         guard version.hasProperties else {
             guard reason == .normalDisconnection, properties.isEmpty else {
                 throw MQTTUsageError(
@@ -86,7 +86,7 @@ extension MQTTEngine {
         reason: MQTTReasonCode = .normalDisconnection, properties: MQTTProperties = [], within limit: Int64,
         at now: Int64, into effects: inout MQTTEffects
     ) throws(MQTTUsageError) {
-        guard phase == .connected || phase == .leaving else { throw notConnected("DISCONNECT") }
+        guard phase.isOpen else { throw notConnected("DISCONNECT") }
         if version.hasProperties { try checkDisconnect(reason: reason, properties: properties) }
         connectionEnd = .unrelated
         subscribingStage = .done
@@ -103,11 +103,11 @@ extension MQTTEngine {
     mutating func leaveIfDone(at now: Int64, into effects: inout MQTTEffects) {
         guard phase == .leaving, let leaving = leaving.value else { return }
         sendQueuedAtMostOnce(at: now, into: &effects)
-        let isOpen =
+        let isUnfinished =
             session.awaitingRelease.count > 0 || !heldPackets.isEmpty || session.inbound.hasAnsweredQoS2
             || isPaced && session.window.queuedAtMostOnceCount > 0
             || sessionEndsWithConnection && session.window.awaitsExactlyOnce
-        guard !isOpen || now >= leaving.deadline else { return }
+        guard !isUnfinished || now >= leaving.deadline else { return }
         self.leaving.value = nil
         // It was checked when the connection began to end.
         try? disconnect(reason: leaving.reason, properties: leaving.properties, at: now)

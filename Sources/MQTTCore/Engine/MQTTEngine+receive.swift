@@ -156,7 +156,7 @@ extension MQTTEngine {
     /// CONNECT and CONNACK come before everything else.
     @inline(__always)
     func requireAccepted(_ type: MQTTPacketType) throws(MQTTProtocolError) {
-        if phase == .connected || phase == .deciding || phase == .leaving { return }
+        if phase.isOpen || phase == .deciding { return }
         throw tooEarly(type)
     }
 

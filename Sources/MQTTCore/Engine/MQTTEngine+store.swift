@@ -20,7 +20,7 @@ extension MQTTEngine {
             output += opening.heldConnect
             self.opening.value?.heldConnect = []
         }
-        guard phase == .connected || phase == .leaving else { return }
+        guard phase.isOpen else { return }
         var written = 0
         while written < heldPackets.count, heldPackets[written].ticket <= persistedTicket {
             let held = heldPackets[written]

@@ -42,6 +42,9 @@ public struct MQTTEngine: ~Copyable, Sendable {
         case leaving
         /// The last packet is written; whatever arrives is ignored.
         case closing
+
+        /// Whether the connection is accepted, and its last word not written.
+        package var isOpen: Bool { self == .connected || self == .leaving }
     }
 
     /// What the next connection uses; while one is open, a change waits for the next, but for the limits of what may be
@@ -236,7 +239,7 @@ extension MQTTEngine {
     private borrowing func findNextDeadline() -> Int64 {
         min(
             findNextQuietDeadline(), awaitsAcknowledgements ? acknowledgementWait.deadline : .max,
-            phase == .connected || phase == .leaving ? paceDeadline : .max, expiryDeadline)
+            phase.isOpen ? paceDeadline : .max, expiryDeadline)
     }
 
     @inline(__always)

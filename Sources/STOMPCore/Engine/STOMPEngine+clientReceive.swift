@@ -45,7 +45,7 @@ extension STOMPEngine {
     mutating func handleServerFrame(
         _ bytes: RawSpan, _ base: Int, at now: Int64, into effects: inout STOMPEffects
     ) throws(STOMPProtocolError) {
-        if scanner.command == .message, phase == .connected || phase == .leaving {
+        if scanner.command == .message, phase.isOpen {
             return try handleMessage(bytes, base, into: &effects)
         }
         switch scanner.command {

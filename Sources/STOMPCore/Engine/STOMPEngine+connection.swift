@@ -63,7 +63,7 @@ extension STOMPEngine {
     ) {
         guard phase != .closed else { return }
         if now >= phaseDeadline { handlePhaseTimeout(at: now, into: &effects) }
-        guard phase == .connected || phase == .leaving else { return }
+        guard phase.isOpen else { return }
         let isLate =
             awaitsReceipts && receiptWait.isOver(total: bytesWritten, acknowledged: bytesAcknowledged, at: now)
         let owed = isLate ? receipts.id(of: owedReceipt) : ""

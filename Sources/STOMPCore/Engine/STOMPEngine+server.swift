@@ -58,7 +58,7 @@ extension STOMPEngine {
 
     /// Sends RECEIPT: the frame with that `receipt` header has been processed (STOMP 1.2 "RECEIPT").
     public mutating func sendReceipt(_ id: String, at now: Int64) throws(STOMPUsageError) {
-        try requireServer(phase == .connected || phase == .leaving, "There is no session for a RECEIPT.")
+        try requireServer(phase.isOpen, "There is no session for a RECEIPT.")
         try FrameWriter.writeFrame(
             into: &output, "RECEIPT", STOMPEscaping(version), headRoom: FrameWriter.room(for: id) + 32, headers: [:],
             replacesUnencodable: true

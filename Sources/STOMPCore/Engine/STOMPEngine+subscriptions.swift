@@ -121,7 +121,7 @@ extension STOMPEngine {
     /// Whether messages that came over a connection, by its number, can no longer be answered. Without a session they are stale,
     /// too: waiting for the next one would not help.
     package func isStale(_ connection: UInt32) -> Bool {
-        role == .client && !(connection == self.connection && (phase == .connected || phase == .leaving))
+        role == .client && !(connection == self.connection && phase.isOpen)
     }
 
     private mutating func acknowledge(

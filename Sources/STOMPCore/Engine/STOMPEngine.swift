@@ -42,6 +42,9 @@ public struct STOMPEngine: ~Copyable, Sendable {
         case leaving
         /// The end was reported; whatever arrives is ignored.
         case closing
+
+        /// Whether the connection is accepted, and its last word not written.
+        package var isOpen: Bool { self == .connected || self == .leaving }
     }
 
     /// What the next connection uses; while one is open, a change waits for the next. The role never changes.

@@ -197,7 +197,7 @@ struct SlowConsumerTests {
             }
         ).check()
         // What one read may bring beside the bound.
-        let bound = 10_000 + (512 << 10)
+        let bound = 10_000 + (128 << 10)
         var last = -1
         while last != client.counters.messagesReceived {
             last = client.counters.messagesReceived

@@ -121,7 +121,7 @@ import Testing
                 try await Task.sleep(for: .milliseconds(30))
             }
             // What one read may bring beside the bound, and the rest of a frame that was begun.
-            #expect(last * body.utf8.count < 10_000 + (512 << 10) + 20_000)
+            #expect(last * body.utf8.count < 10_000 + (128 << 10) + 20_000)
             async let others = two.texts(500).count
             #expect(try await one.texts(500).count == 500)
             #expect(try await others == 500)
