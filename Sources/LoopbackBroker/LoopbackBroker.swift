@@ -47,7 +47,7 @@ public final class LoopbackBroker: Sendable {
             if let tls { _ = try TLSLayer(server: tls) }
             for (port, choice, service) in options.services(tls) {
                 if let world = loop.world {
-                    ports[keyPath: port] = choice.simulated(in: world)
+                    ports[keyPath: port] = try choice.simulated(in: world)
                     continue
                 }
                 let opened = try await LoopbackListeners.open(choice, loop: loop) { hub.serve($0, as: service) }

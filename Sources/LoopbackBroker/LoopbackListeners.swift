@@ -46,12 +46,17 @@ enum LoopbackListeners {
 
     private static let maximumAttempts = 16
 
-    private static func open(
-        _ number: Int, _ loop: EventLoop, _ accepted: @escaping @Sendable (SocketStream) -> Void
-    ) async throws(TransportError) -> [Listener] {
+    static func port(_ number: Int) throws(TransportError) -> UInt16 {
         guard let port = UInt16(exactly: number) else {
             throw TransportError(.badURL, "\(number) is not a port. Use a number from 0 to 65535.")
         }
+        return port
+    }
+
+    private static func open(
+        _ number: Int, _ loop: EventLoop, _ accepted: @escaping @Sendable (SocketStream) -> Void
+    ) async throws(TransportError) -> [Listener] {
+        let port = try port(number)
         let first = try await Listener.listen(on: .host("127.0.0.1", port: port), loop: loop, accepted: accepted)
         do throws(TransportError) {
             let endpoint = Endpoint.host("::1", port: first.port)

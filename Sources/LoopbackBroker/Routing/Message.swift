@@ -144,7 +144,9 @@ extension Message {
         var properties = properties
         var expiry = Int64.max
         if !properties.isEmpty {
-            if let seconds = properties.messageExpiryInterval { expiry = now + Int64(seconds) * 1_000_000_000 }
+            if let seconds = properties.messageExpiryInterval {
+                expiry = now.advanced(byNanoseconds: Int64(seconds) * 1_000_000_000)
+            }
             properties.messageExpiryInterval = nil
             properties.topicAlias = nil
             properties.subscriptionIdentifiers = []

@@ -149,7 +149,7 @@ extension Router {
         queues[name]?.messages.append(QueuedMessage(message: message, number: nextMessage))
         queues[name]?.bytes += message.size
         dispatch(name, at: now, into: &effects)
-        while let queue = queues[name],
+        while let queue = queues[name], !queue.messages.isEmpty,
             queue.messages.count > limits.maximumQueueMessages || queue.bytes > limits.maximumQueueBytes
         {
             queues[name]?.bytes -= queue.messages[0].message.size

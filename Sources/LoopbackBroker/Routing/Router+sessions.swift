@@ -107,10 +107,11 @@ extension Router {
         queue.removeUnreliable()
         sessions[session]?.kept = kept
         sessions[session]?.queue = queue
-        sessions[session]?.expiresAt = seconds == .max ? .max : now + Int64(seconds) * 1_000_000_000
+        sessions[session]?.expiresAt =
+            seconds == .max ? .max : now.advanced(byNanoseconds: Int64(seconds) * 1_000_000_000)
         guard let will = sessions[session]?.will else { return }
         if let delay = will.properties.willDelayInterval, delay > 0 {
-            sessions[session]?.willIsDueAt = now + Int64(delay) * 1_000_000_000
+            sessions[session]?.willIsDueAt = now.advanced(byNanoseconds: Int64(delay) * 1_000_000_000)
         } else {
             publishWill(of: session, at: now, into: &effects)
         }

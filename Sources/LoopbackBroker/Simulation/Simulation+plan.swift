@@ -201,11 +201,11 @@ extension LoopbackBroker {
 
 extension LoopbackBrokerOptions.Port {
     /// The number of the port in a simulation, where each is free; nil if the protocol is not served.
-    func simulated(in world: SimulatedWorld) -> Int? {
+    func simulated(in world: SimulatedWorld) throws(TransportError) -> Int? {
         switch choice {
         case .none: nil
         case .free: world.makePort()
-        case .preferred(let number), .exactly(let number): number
+        case .preferred(let number), .exactly(let number): Int(try LoopbackListeners.port(number))
         }
     }
 }

@@ -156,7 +156,7 @@ public struct SimulationPlan: Sendable, CustomStringConvertible {
     /// - Parameter leftOut: numbers of entries that the plan does not get.
     init(seed: UInt64, options: SimulationOptions, leavingOut leftOut: Set<Int>) {
         var random = SplitMix(seed: seed, part: 4)
-        let count = random.below(max(0, options.maximumEntries) + 1)
+        let count = random.below(min(max(0, options.maximumEntries), 100_000) + 1)
         entries = (0..<count).filter { !leftOut.contains($0) }.compactMap { number in
             Self.entry(number, SplitMix(seed: seed, part: 1000 + UInt64(number)), options)
         }

@@ -269,9 +269,9 @@ extension MQTTSubscriptions {
     /// one, that the answer is late.
     func failLateSubscribes() {
         guard let router = knownRouter else { return }
-        let latest = core.loop.now - core.settings.engineOptions.value.requestTimeout
+        let (now, timeout) = (core.loop.now, core.settings.engineOptions.value.requestTimeout)
         for (key, entry) in router.entries where entry.pending != 0 {
-            let late = entry.takeCallers { $0.request != 0 && $0.firstWritten <= latest }
+            let late = entry.takeCallers { $0.request != 0 && $0.firstWritten.advanced(byNanoseconds: timeout) <= now }
             let error = MQTTError(
                 .timedOut,
                 "Connections end before the server answers SUBSCRIBE, for longer than requestTimeout; the request may still take effect. \(Self.adviceForSubscribe)"

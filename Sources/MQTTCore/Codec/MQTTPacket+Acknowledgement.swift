@@ -43,8 +43,9 @@ extension MQTTPacket.Acknowledgement {
 extension MQTTPacket.Acknowledgement {
     /// Appends a PUBACK, PUBREC, PUBREL or PUBCOMP without properties, in its shortest form; no other allocation.
     ///
-    /// Before 5.0 there is no reason code on the wire, and it is left out.
-    public static func encode(
+    /// Before 5.0 there is no reason code on the wire, and it is left out. Not public, since every caller has an identifier of
+    /// a packet that arrived.
+    package static func encode(
         _ type: MQTTPacketType, packetID: UInt16, reasonCode: MQTTReasonCode = .success, into output: inout [UInt8],
         version: MQTTVersion
     ) {

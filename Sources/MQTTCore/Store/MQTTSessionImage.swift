@@ -34,7 +34,7 @@ public struct MQTTSessionImage: Sendable {
         switch record {
         case .established: isEstablished = true
         case .message(let message):
-            guard messages[message.sequence] == nil, message.qos != .atMostOnce else { return }
+            guard messages[message.sequence] == nil, message.qos != .atMostOnce, Self.isUsable(message) else { return }
             messages[message.sequence] = Unfinished(message: message)
             byteCount += Self.size(of: message)
         case .identified(let sequence, let id):
@@ -60,7 +60,9 @@ public struct MQTTSessionImage: Sendable {
             for id in keptIdentifiers.keys { forgetIdentifier(id) }
         case .discarded: self = MQTTSessionImage()
         case .kept(let message):
-            guard keptMessages[message.sequence] == nil, message.qos != .atMostOnce else { return }
+            guard keptMessages[message.sequence] == nil, message.qos != .atMostOnce, Self.isUsable(message) else {
+                return
+            }
             keptMessages[message.sequence] = message
             guard message.qos == .exactlyOnce, message.packetID != 0 else { return }
             forgetIdentifier(message.packetID)
@@ -68,6 +70,11 @@ public struct MQTTSessionImage: Sendable {
             keptIdentifiers[message.packetID] = message.sequence
         case .keptFinished(let sequence): keptMessages[sequence] = nil
         }
+    }
+
+    /// Whether others can follow it, and its topic fits into a packet.
+    private static func isUsable(_ message: MQTTStoreRecord.Message) -> Bool {
+        message.sequence < 1 << 62 && message.topic.utf8.count <= 65_535
     }
 
     /// PUBREL arrived: the record of a retained message no longer holds its identifier.

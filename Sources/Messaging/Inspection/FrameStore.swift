@@ -182,10 +182,10 @@ struct FrameStore {
 
     // MARK: Dropping
 
-    /// Drops the oldest frames until there is room for so many more.
+    /// Drops the oldest frames until there is room for so many more, which are within both limits.
     private mutating func makeRoom(for more: Int, _ bytes: Int) {
         let oldCount = count
-        while count > 0, count + more > limit || byteCount + bytes > byteLimit {
+        while count > 0, count > limit - more || byteCount > byteLimit - bytes {
             byteCount -= Int(places[first].count)
             first += 1
         }

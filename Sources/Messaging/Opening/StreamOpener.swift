@@ -229,7 +229,7 @@ package final class StreamOpener: Sendable {
     private func connect(
         to url: BrokerURL, _ proxy: ProxyServer?, _ deadline: Int64
     ) async throws(TransportError) -> any ByteStream {
-        let timeout = max(0, deadline - loop.now)
+        let timeout = timeLeft(until: deadline)
         let (serviceClass, network) = (options.value.serviceClass, options.value.network)
         let failed = state.withLock { $0.failed?.addresses ?? [] }
         let chosen: @Sendable (AddressChoice?) -> Void = { [self] choice in state.withLock { $0.choice = choice } }
@@ -248,6 +248,11 @@ package final class StreamOpener: Sendable {
         }
     }
 
+    private func timeLeft(until deadline: Int64) -> Int64 {
+        let now = loop.now
+        return deadline > now ? deadline - now : 0
+    }
+
     /// The system's stream has TLS and has passed the proxy: both are below what a layer could do.
     private func connectSecurely(
         to url: BrokerURL, _ proxy: ProxyServer?, _ deadline: Int64
@@ -255,7 +260,7 @@ package final class StreamOpener: Sendable {
         try await Connector.openSecurely(
             to: url.endpoint, tls: tls(), protocols: protocols(for: url), proxy: proxy,
             serviceClass: options.value.serviceClass, network: options.value.network,
-            timeout: max(0, deadline - loop.now), loop: loop)
+            timeout: timeLeft(until: deadline), loop: loop)
     }
 
     /// A WebSocket begins with HTTP/1.1, and a server that prefers another version has to know.

@@ -110,6 +110,7 @@ struct FrameScanner {
         // No command is longer than a dozen letters; something that never ends its first line is no STOMP peer.
         let longest = min(limits.maximumLineBytes, 256)
         let end = min(bytes.byteCount, base + longest + 2)
+        guard end > base else { return false }
         guard let feed = bytes.firstOffset(of: UInt8(ascii: "\n"), from: base + cursor, to: end) else {
             guard end - base <= longest + 1 else { throw .limit("a command line", longest, "bytes") }
             // Judged now: the end of the line may never come. A CR may be half of it.

@@ -48,7 +48,7 @@ public struct STOMPReceiptCompletion: Sendable, Hashable {
         case timedOut
         /// The RECEIPT of DISCONNECT came first: the frame was received, whether it was processed is unknown.
         case disconnected
-        /// The frame was in a transaction that was aborted, so that it took no effect.
+        /// The frame was in a transaction that was aborted, so that it had no effect.
         case aborted
     }
 

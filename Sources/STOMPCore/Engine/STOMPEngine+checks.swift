@@ -128,7 +128,7 @@ extension STOMPEngine {
     mutating func checkReceipts() throws(STOMPUsageError) {
         let most = max(1, configuration.maximumReceipts)
         // One receipt that stays open holds the numbers after it, so the span has a bound too.
-        guard receipts.pending < most, receipts.span < most * 16 else {
+        guard receipts.pending < most, receipts.span / 16 < most else {
             throw STOMPUsageError(
                 .tooManyReceipts,
                 "\(receipts.pending) receipts are pending; the limit is \(most). Wait for some, or raise maximumReceipts."

@@ -21,7 +21,10 @@ public final class ManualClock: Clock {
             Instant(nanoseconds: nanoseconds.advanced(byNanoseconds: duration.inNanoseconds))
         }
 
-        public func duration(to other: Instant) -> Duration { .nanoseconds(other.nanoseconds - nanoseconds) }
+        public func duration(to other: Instant) -> Duration {
+            .nanoseconds(other.nanoseconds) - .nanoseconds(nanoseconds)
+        }
+
         public static func < (one: Instant, other: Instant) -> Bool { one.nanoseconds < other.nanoseconds }
     }
 
@@ -142,7 +145,8 @@ final class ManualTime: @unchecked Sendable {
     }
 
     func advance(byNanoseconds duration: Int64, _ call: PendingCall<Void>) {
-        advances.append((now.advanced(byNanoseconds: duration), call))
+        // The last moment of all means never.
+        advances.append((min(now.advanced(byNanoseconds: duration), .max - 1), call))
     }
 
     func waitUntilQuiet(_ call: PendingCall<Void>) { quietCalls.append(call) }

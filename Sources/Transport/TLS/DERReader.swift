@@ -42,7 +42,8 @@ struct DERReader {
             size = rest.prefix(count).reduce(0) { $0 << 8 | Int($1) }
             rest = rest.dropFirst(count)
         }
-        guard rest.count >= size else { return nil }
+        // Four bytes may be negative where Int has 32 bits.
+        guard size >= 0, rest.count >= size else { return nil }
         bytes = rest.dropFirst(size)
         return rest.prefix(size)
     }

@@ -224,6 +224,19 @@ import Testing
         #expect(queue.isEmpty && queue.bytes == 0)
     }
 
+    @Test(arguments: [0, -1])
+    func `a queue that may hold nothing holds nothing`(limit: Int) throws {
+        var limits = LoopbackBrokerLimits()
+        limits.maximumQueueMessages = limit
+        limits.maximumQueueBytes = limit
+        var router = Router(limits: limits)
+        var effects = RouterEffects()
+        router.openSTOMP(1, clientID: nil)
+        let message = Message(topic: "/queue/q", payload: [1])
+        try router.send(1, message, to: "/queue/q", transaction: nil, at: 0, into: &effects)
+        #expect(router.queuedCount("/queue/q") == 0 && effects.dropped == 1)
+    }
+
     @Test func boundsAQueueOfSTOMPByDroppingTheOldest() throws {
         var limits = LoopbackBrokerLimits()
         limits.maximumQueueMessages = 2

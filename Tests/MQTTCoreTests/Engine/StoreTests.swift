@@ -278,6 +278,25 @@ struct StoreTests {
         #expect(pair.client.engine.phase == .connected)
     }
 
+    @Test func `records that nothing can follow, or that fit into no packet, are ignored`() throws {
+        let last = MQTTStoreRecord.Message(
+            sequence: .max, packetID: 0, topic: "a", payload: [], qos: .atLeastOnce, retain: false,
+            properties: [])
+        let long = MQTTStoreRecord.Message(
+            sequence: 1, packetID: 0, topic: String(repeating: "a", count: 65_536), payload: [], qos: .atLeastOnce,
+            retain: false,
+            properties: [])
+        var image = MQTTSessionImage()
+        for message in [last, long] {
+            image.apply(.message(message))
+            image.apply(.kept(message))
+        }
+        #expect(image.messageCount == 0 && image.kept.isEmpty)
+        let pair = EnginePair.persistent(client: { $0.persists = true })
+        pair.client.engine.restore(MQTTSession(restoring: [.message(last)]))
+        #expect(try pair.publish("x", qos: .atLeastOnce) == .queued)
+    }
+
     @Test func `CONNECT does not wait for a record that a failed store has lost`() throws {
         let pair = EnginePair.persistent(client: { $0.persists = true })
         try pair.open()

@@ -62,6 +62,14 @@ struct FrameLogTests {
         #expect(log.frame(6) == nil)
     }
 
+    @Test func `the largest number of frames is no bound`() {
+        let log = FrameLog(limit: .max, bytes: 4096)
+        let source = FrameLogSource("a")
+        append([frame("1")], to: log, from: source)
+        append((0..<20).map { _ in frame(String(repeating: "x", count: 500)) }, to: log, from: source)
+        #expect(log.snapshot().frames.count == 8)
+    }
+
     @Test func `keeps no more bytes than it may`() {
         let log = FrameLog(limit: 1000, bytes: 4096)
         let source = FrameLogSource("a")

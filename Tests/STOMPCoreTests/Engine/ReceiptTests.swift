@@ -154,6 +154,14 @@ import Testing
         _ = try client.engine.unsubscribe(id: "1", receiptToken: 3, at: 0)
     }
 
+    @Test func `the largest number stands for no bound`() throws {
+        var configuration = STOMPEngineConfiguration()
+        configuration.maximumReceipts = .max
+        let client = try ScriptedEngine.connected(configuration: configuration)
+        try client.engine.send(destination: "/q", body: [], receiptToken: 1, at: 0)
+        #expect(client.takeOutput().contains("receipt:1\n"))
+    }
+
     @Test func endOfTheConnectionEndsAllWaits() throws {
         let client = try ScriptedEngine.connected()
         for token in 1...3 { try client.engine.send(destination: "/q", body: [], receiptToken: UInt64(token), at: 0) }

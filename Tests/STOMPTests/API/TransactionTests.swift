@@ -56,7 +56,7 @@ import Transport
         let transaction = try client.begin()
         let receipt = try await client.sendForReceipt(STOMPOutgoingMessage("1", to: "/queue/q"), in: transaction)
         try client.abort(transaction)
-        await expectError(.stale, containing: "took no effect") { try await receipt.confirmed() }
+        await expectError(.stale, containing: "had no effect") { try await receipt.confirmed() }
         #expect(client.backlog.messagesInFlight == 0)
         try await connection.expect("BEGIN")
         try await connection.expect("SEND")

@@ -17,6 +17,16 @@ import Testing
         return (clock, warnings)
     }
 
+    @Test func `a clock may be advanced to the end of time, and moments may be as far apart as they like`() async throws
+    {
+        let clock = try ManualClock()
+        let start = clock.now
+        await clock.advance(by: .seconds(Int64.max))
+        #expect(start < clock.now)
+        let past = clock.now.advanced(by: .seconds(Int64.min)).advanced(by: .seconds(Int64.min))
+        #expect(past.duration(to: clock.now) > .seconds(18_000_000_000))
+    }
+
     @Test func `the time of day passes with the clock`() async throws {
         let clock = try ManualClock()
         let start = clock.loop.timeOfDay
