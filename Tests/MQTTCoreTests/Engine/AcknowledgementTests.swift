@@ -352,7 +352,10 @@ struct AcknowledgementTests {
             try pair.publish("x", qos: .atLeastOnce)
             pair.settle()
         }
-        guard case .subscribe(let subscribe)? = pair.client.sent.first(where: { $0.type == .subscribe }) else { return }
+        guard case .subscribe(let subscribe)? = pair.client.sent.first(where: { $0.type == .subscribe }) else {
+            Issue.record("no SUBSCRIBE was sent")
+            return
+        }
         #expect(!pair.client.publishes.contains { $0.packetID == subscribe.packetID })
         try pair.inject(.suback(.init(packetID: subscribe.packetID, reasonCodes: [.success])), into: pair.client)
         guard case .subscribeCompleted(let late, _, _) = pair.client.events.last else {

@@ -162,7 +162,10 @@ struct ConnectionTests {
         #expect(pair.client.info?.clientID == "given")
         pair.cut()
         try pair.connect()
-        guard case .connect(let connect)? = pair.client.sent.last(where: { $0.type == .connect }) else { return }
+        guard case .connect(let connect)? = pair.client.sent.last(where: { $0.type == .connect }) else {
+            Issue.record("no CONNECT was sent")
+            return
+        }
         #expect(connect.clientID == "given")
     }
 

@@ -49,8 +49,8 @@ struct ExecutorTests {
             if case .executorHeld(let time) = event { holds.append(time) }
             if case .stateChanged(.disconnected) = event { break }
         }
-        #expect(holds.count == 1)
-        #expect(try #require(holds.first) >= .milliseconds(150))
+        // A busy machine may bring others.
+        #expect(holds.contains { $0 >= .milliseconds(150) })
         await bench.stop()
     }
 
@@ -69,9 +69,8 @@ struct ExecutorTests {
         }
         // As a program does that computes or blocks.
         await client.withExecutor { _ = usleep(150_000) }
-        try await Task.sleep(for: .seconds(1))
-        let isRead = hasRead.load(ordering: .relaxed)
-        #expect(isRead)
+        // Looking does not wake the loop.
+        #expect(await eventually { hasRead.load(ordering: .relaxed) })
         await client.disconnect()
         await reading.value
         await bench.stop()

@@ -3,6 +3,7 @@ import LoopbackBroker
 import STOMPCore
 import TestSupport
 import Testing
+import Transport
 
 @testable import STOMP
 
@@ -41,12 +42,15 @@ import Testing
 
     @Test func `an attempt that did not connect has lost no connection`() async throws {
         let server = FakeServer()
-        let client = server.client { $0.connectTimeout = .milliseconds(200) }
+        let clock = try ManualClock()
+        let client = server.client(clock: clock) { $0.connectTimeout = .seconds(10) }
         var events = client.events.makeAsyncIterator()
         await client.start()
         // It never answers the first attempt, and ends the second.
         let first = try await server.connection(0)
+        await clock.advance(by: .seconds(15))
         try await server.connection(1).close()
+        await clock.advance(by: .seconds(5))
         try await server.accept(2)
         var failures = 0
         while let event = await events.next() {

@@ -120,7 +120,8 @@ import WebSocketCore
 
     @Test func `silence after binary messages is explained by servers that take only text`() async throws {
         try await FakeWebSocket.withClient {
-            $0.connectTimeout = .milliseconds(500)
+            // So long that a busy machine has sent CONNECT by then.
+            $0.connectTimeout = .seconds(3)
             $0.reconnect = .never
         } _: { client, server in
             let connecting = Task { try await client.connect() }

@@ -28,9 +28,8 @@ public enum FreePort {
     }
 
     /// Each byte of this file is a port. What a process locks stays locked until it exits, so that no other test process
-    /// is given a port between its choice here and the moment when a broker binds it.
-    private static let locks = open(
-        FileManager.default.temporaryDirectory.path + "/swift-messaging-ports", O_RDWR | O_CREAT | O_CLOEXEC, 0o666)
+    /// is given a port between its choice here and the moment when a broker binds it. One for all, whatever TMPDIR they have.
+    private static let locks = open("/tmp/swift-messaging-ports", O_RDWR | O_CREAT | O_CLOEXEC, 0o666)
 
     /// False if another process has the port; where the file cannot be opened, only `isFree` protects it.
     private static func lock(_ port: UInt16) -> Bool {
