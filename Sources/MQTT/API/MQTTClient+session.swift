@@ -39,8 +39,11 @@ extension MQTTClient {
             await core.persistence?.close(core)
             throw error
         }
-        let undelivered = core.link.perform { $0.discardSession(cleanStart: cleanStart) }
-        for error in undelivered { core.news.tell(.undelivered(error)) }
+        await core.loop.result {
+            core.link.performNow { machine, afterLock, now in
+                machine.discardSession(cleanStart: cleanStart, at: now, into: afterLock)
+            }
+        }
         await core.persistence?.close(core)
     }
 

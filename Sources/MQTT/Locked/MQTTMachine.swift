@@ -230,24 +230,20 @@ struct MQTTMachine: ClientMachine, ~Copyable {
         return report
     }
 
-    /// Discards the session, after the connection has ended. Returns the errors of enqueued messages.
+    /// Discards the session, after the connection has ended. Whoever waits for one of its messages learns of it, and who
+    /// waits for room in the queue tries again.
     ///
     /// - Parameter cleanStart: for the next connection.
-    mutating func discardSession(cleanStart: Bool) -> [MQTTError] {
-        var effects = MQTTEffects()
+    mutating func discardSession(cleanStart: Bool, at now: Int64, into afterLock: MQTTAfterLock) {
+        afterLock.work.core = core
         // Refused only while there is a connection.
-        try? engine.discardSession(into: &effects)
+        try? engine.discardSession(into: &afterLock.work.effects)
         engine.cleanStart = cleanStart
+        collect(into: afterLock, at: now)
         publishers.forgetEarlierProperties()
         manual.removeAll()
         unmatched.removeAll()
         flushRecords()
-        return effects.completions.compactMap { completion in
-            guard completion.token & MQTTWaitingPublishers.unawaitedBit != 0,
-                case .failure(let error) = MQTTWaitingPublishers.answer(to: completion, effects)
-            else { return nil }
-            return error
-        }
     }
 
     // MARK: After each call of the engine

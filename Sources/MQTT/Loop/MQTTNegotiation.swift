@@ -90,6 +90,12 @@ final class MQTTNegotiation: @unchecked Sendable {
 
     /// The connection broke the protocol or timed out: why.
     func failed(_ failure: MQTTConnectionFailure) -> MQTTError {
+        if failure == .connectTimeout || failure == .authenticationTimeout, authenticationTask != nil {
+            return MQTTError(
+                .timedOut,
+                "authentication.respond did not return in time: the server waits for this client's AUTH. See what respond waits for."
+            )
+        }
         serverFailed = true
         if case .connectTimeout = failure, core.opener.wasHurried {
             return MQTTError(.timedOut, "The server did not answer CONNECT " + StreamOpener.hurry)

@@ -138,6 +138,30 @@ extension MQTTEngine {
         }
     }
 
+    /// When the first of the requests that wait for their turn is late.
+    var heldRequestDue: Int64 { isCareful ? refusals.held.reduce(.max) { min($0, $1.deadline) } : .max }
+
+    /// Reports those that wait for their turn and are late: what they wait for may never come.
+    mutating func reportLateHeldRequests(at now: Int64, into effects: inout MQTTEffects) {
+        guard heldRequestDue <= now else { return }
+        let timeout = options.value.requestTimeout
+        var held: [RefusalSearch.HeldRequest] = []
+        for var request in refusals.held {
+            if request.deadline > now || request.deadline == .max {
+                held.append(request)
+            } else if request.comesFirst, !keepAlive.hasRead(for: timeout, at: now) {
+                request.deadline = now.advanced(byNanoseconds: max(1, timeout))
+                held.append(request)
+            } else {
+                effects.report(.requestLate(token: request.token))
+                if request.comesFirst { return fail(.subscribeTimeout, .unspecifiedError, into: &effects) }
+                session.window.releaseID(request.packetID)
+            }
+        }
+        refusals.held = held
+        pump(at: now, into: &effects)
+    }
+
     /// The same as `pump`: first the requests that wait, then messages, each of them alone if it has to be, and at the
     /// pace that is set.
     mutating func pumpCarefully(at now: Int64, into effects: inout MQTTEffects) {

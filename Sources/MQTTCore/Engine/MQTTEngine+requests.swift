@@ -96,17 +96,17 @@ extension MQTTEngine {
         }
         let comesFirst = kind == .subscribe && subscribingStage == .writing
         if comesFirst { unansweredSubscriptions += 1 }
+        let deadline = now.advanced(byNanoseconds: options.value.requestTimeout)
         if isCareful {
             let bytes = Array(output[start...])
             output.removeSubrange(start...)
             return hold(
                 .init(
                     kind: kind, packetID: id, token: token, filters: filters(), isExactlyOnce: isExactlyOnce(),
-                    comesFirst: comesFirst, bytes: bytes), at: now)
+                    comesFirst: comesFirst, bytes: bytes, deadline: deadline), at: now)
         }
         session.window.recordRequest(
-            id, kind, token: token, filterCount: count, comesFirst: comesFirst,
-            deadline: now.advanced(byNanoseconds: options.value.requestTimeout))
+            id, kind, token: token, filterCount: count, comesFirst: comesFirst, deadline: deadline)
         keepAlive.sent(at: now)
     }
 

@@ -28,6 +28,7 @@ extension MQTTEngine {
                 return fail(.authenticationTimeout, .notAuthorized, into: &effects)
             }
             reportLateRequests(at: now, into: &effects)
+            if phase == .connected { reportLateHeldRequests(at: now, into: &effects) }
             guard phase == .connected else { return }
             checkAcknowledgements(progress, at: now, into: &effects)
             guard phase == .connected else { return }

@@ -252,7 +252,7 @@ extension MQTTEngine {
             // Not by way of a copy of the window, which is large.
             let request = session.window.requests.first
             let late = request < 0 ? Int64.max : session.window.slots[Int(request)].time
-            return min(keepAlive.deadline, late, authenticationDue)
+            return min(keepAlive.deadline, late, heldRequestDue, authenticationDue)
         }
     }
 

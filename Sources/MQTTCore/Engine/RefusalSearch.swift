@@ -65,6 +65,8 @@ struct RefusalSearch: Sendable {
         var isExactlyOnce: Bool
         var comesFirst: Bool
         var bytes: [UInt8]
+        /// When the answer is late, whether or not the request has been written by then.
+        var deadline: Int64
     }
 
     /// Connections in a row that may end without an answer before requests are sent one at a time.

@@ -23,6 +23,8 @@ final class STOMPRoute: DeliveryRoute, @unchecked Sendable {
     var firstNumber: UInt64?
     /// Waits for the broker's answer to the first SUBSCRIBE.
     var call: Call?
+    /// When SUBSCRIBE was first written, on any connection; `Int64.max` before that.
+    var firstWritten = Int64.max
     /// Whether the broker has confirmed the subscription on any connection.
     var wasGranted = false
     /// ERROR frames in a row that named no receipt: the first may refer to another frame.

@@ -77,7 +77,7 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
     func subscribeWritten(_ route: STOMPRoute, _ result: Result<Bool, STOMPError>) {
         switch result {
         case .success(true): subscribed(route)
-        case .success(false): break
+        case .success(false): if route.firstWritten == .max { route.firstWritten = core.loop.now }
         // Without a connection the next one subscribes; other failures would recur.
         case .failure(let error) where error.code == .notConnected || error.code == .disconnected: break
         case .failure(let error): fail(route, error)
@@ -128,7 +128,10 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
                 route.presumedRefusals += 1
             case .timedOut where route.call == nil:
                 // Its answer may have arrived, but we do not read.
-                if core.link.perform({ $0.wantsReadingPaused }) { return }
+                if core.link.perform({ $0.wantsReadingPaused }) {
+                    route.receivers.replies?.subscribedAgain()
+                    return
+                }
                 // The server is at fault, not the subscription: the next connection subscribes.
                 core.giveUpConnection(.resubscriptionLate(route.destination))
             case .timedOut:
@@ -253,9 +256,25 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
     func connectionClosed(_ reason: STOMPError) {
         pausedRoutes.removeAll()
         unsubscribes.fail(reason)
+        failLateSubscribes()
         // A temporary queue ends with its connection.
         for route in orderedRoutes where route.receivers.areRequests {
             route.receivers.replies?.connectionEnded(reason)
+        }
+    }
+
+    /// The connection has ended: callers fail whose SUBSCRIBE was written so long ago, on this connection or an earlier one,
+    /// that the answer is late.
+    private func failLateSubscribes() {
+        let (now, timeout) = (core.loop.now, core.configuration.requestTimeout.inNanoseconds)
+        for route in orderedRoutes
+        where route.call != nil && route.firstWritten.advanced(byNanoseconds: timeout) <= now {
+            fail(
+                route,
+                STOMPError(
+                    .timedOut,
+                    "Connections end before the server confirms SUBSCRIBE to '\(route.destination)', for longer than requestTimeout. Check the destination, what this user may read, and the server's log."
+                ))
         }
     }
 

@@ -68,6 +68,25 @@ struct RefusalTests {
         pair.client.events.compactMap { if case .requestRefused(let refusal) = $0 { refusal } else { nil } }
     }
 
+    @Test func `a request that has to wait for its turn is late as any other`() throws {
+        let pair = try pair { $0.requestTimeout = 10_000_000_000 }
+        try pair.publish("x", to: "no", qos: .atLeastOnce)
+        try suspect(pair)
+        // The answer to PINGREQ, for which requests wait, is not read.
+        try pair.open()
+        pair.flush()
+        pair.deliver(to: pair.server)
+        pair.flush()
+        pair.deliver(to: pair.client)
+        pair.client.engine.setReadingPaused(true, at: pair.now)
+        try pair.client.engine.subscribe([.init(filter: "yes")], token: 7, at: pair.now)
+        try pair.client.engine.unsubscribe(["old"], token: 8, at: pair.now)
+        pair.advance(seconds: 11)
+        let late = pair.client.events.compactMap { if case .requestLate(let token) = $0 { token } else { nil } }
+        #expect(late == [7, 8])
+        #expect(pair.client.failure == nil)
+    }
+
     // MARK: The culprit is found
 
     @Test(arguments: [MQTTVersion.v3_1_1, .v5_0], [QoS.atLeastOnce, .exactlyOnce])

@@ -216,6 +216,21 @@ struct EnqueueTests {
         await bench.stop()
     }
 
+    @Test func `discarding the session makes room for who waits for it`() async throws {
+        let bench = try await Bench()
+        let client = bench.client {
+            $0.maximumQueuedMessages = 1
+            $0.queueOverflow = .wait
+        }
+        try await client.enqueue(MQTTOutgoingMessage([1], to: "a"))
+        let waiting = Task { try await client.enqueue(MQTTOutgoingMessage([2], to: "a")) }
+        try await Task.sleep(for: .milliseconds(20))
+        try await client.discardSession()
+        _ = try await withTimeout(.patience, "the end of the wait") { try await waiting.value }
+        #expect(client.backlog.queuedMessages == 1)
+        await bench.stop()
+    }
+
     @Test func `waiting for room ends with the task`() async throws {
         let bench = try await Bench()
         let client = bench.client {

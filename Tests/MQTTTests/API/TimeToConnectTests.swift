@@ -32,6 +32,26 @@ struct TimeToConnectTests {
         #expect(server.connectionCount == 0)
     }
 
+    @Test func `an answer of our own that does not come in time is not blamed on the server`() async throws {
+        let server = ScriptedServer { step in
+            if case .connectReceived = step.event { step.authenticate(.continueAuthentication, [2]) }
+        }
+        let client = server.client {
+            $0.version = .v5_0
+            $0.connectTimeout = .milliseconds(200)
+            $0.authentication = MQTTAuthentication(method: "M") {
+                [1]
+            } respond: { _ in
+                try await Task.sleep(for: .seconds(3600))
+                return nil
+            }
+        }
+        await #expect { try await client.connect() } throws: {
+            ($0 as? MQTTError)?.message.contains("authentication.respond") == true
+        }
+        await client.disconnect()
+    }
+
     @Test func `on a manual clock no time passes while an authentication responds, unless it sleeps on the clock`()
         async throws
     {

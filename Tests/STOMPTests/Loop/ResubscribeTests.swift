@@ -48,6 +48,31 @@ import Transport
         await client.disconnect()
     }
 
+    @Test func `a new subscription fails when connections end before its answer, for longer than requestTimeout`()
+        async throws
+    {
+        let server = FakeServer()
+        let clock = try ManualClock()
+        let client = server.client(clock: clock) {
+            heartless(&$0)
+            $0.requestTimeout = .seconds(10)
+        }
+        async let connecting: Void = client.connect()
+        let first = try await server.accept(0)
+        try await connecting
+        let subscribing = Task { try await client.subscribe(to: "/queue/q") }
+        try await first.expect("SUBSCRIBE")
+        first.close()
+        for number in 1...3 {
+            await clock.advance(by: .seconds(5))
+            let next = try await server.accept(number)
+            if number < 3 { try await next.expect("SUBSCRIBE") }
+            next.close()
+        }
+        await expectError(.timedOut, containing: "/queue/q") { _ = try await subscribing.value }
+        await client.disconnect()
+    }
+
     @Test func `a new subscription without an answer fails, is unsubscribed, and the connection stays`() async throws {
         let server = FakeServer()
         let clock = try ManualClock()
