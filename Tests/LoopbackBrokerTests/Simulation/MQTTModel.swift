@@ -206,11 +206,13 @@ final class MQTTModel: Sendable {
                 try world.require(lost.isEmpty, "\(name) lost \(lost.sorted())")
             }
             if name.hasSuffix("/2"), !isWork, !wasGrantedLess { duplicates += numbers.count - first.count }
-            if name.hasSuffix("/0") {
+            if name.hasSuffix("/0") || isUnbroken {
                 try world.require(first == numbers, "\(name) received \(numbers): some more than once")
             }
         }
         let reported = undeliveredCount.load(ordering: .relaxed)
+        try world.require(
+            !isUnbroken || reported == 0, "\(reported) messages were reported as undelivered, but none was lost")
         try world.require(
             serverForgets || lostCount <= reported,
             "\(lostCount) enqueued messages were lost, but \(reported) reported as undelivered")

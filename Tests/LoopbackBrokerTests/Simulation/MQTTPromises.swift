@@ -580,7 +580,11 @@ enum MQTTPromises {
                         if (try? client.tryPublish(message)) == true { model.ended(topic, extra) }
                     } else {
                         // Waits in the queue for a connection, if it may.
-                        if (try? await client.publish(message)) != nil { model.ended(topic, extra) }
+                        if (try? await client.publish(message)) != nil {
+                            model.ended(topic, extra)
+                        } else if model.isUnbroken {
+                            model.broke("\(topic) \(extra) failed although no connection ended")
+                        }
                     }
                 }
             }
@@ -599,6 +603,9 @@ enum MQTTPromises {
                     world.note("\(enqueues ? "enqueued" : "published") \(topic) \(number)")
                 } catch {
                     world.note("failed \(topic) \(number): \(error)")
+                    if model.isUnbroken, !Task.isCancelled {
+                        model.broke("\(topic) \(number) failed although no connection ended: \(error)")
+                    }
                 }
             }
             if Int.random(in: 0..<5, using: &random) == 0 {
