@@ -1,6 +1,7 @@
 import STOMPCore
 import TestSupport
 import Testing
+import Wire
 
 @Suite(.heavy) struct TransactionTests {
     @Test func framesOfATransactionCarryItsName() throws {
