@@ -15,6 +15,18 @@ struct AuthenticationTests {
         return pair
     }
 
+    /// A client that is connected, and has just begun to authenticate again.
+    private func reauthenticating() throws -> EnginePair {
+        let pair = pair()
+        try pair.connect()
+        pair.server.run { engine, effects in
+            try? engine.acceptConnection(sessionPresent: false, at: pair.now, into: &effects)
+        }
+        pair.settle()
+        try pair.client.engine.authenticate(reason: .reauthenticate, data: [4], at: pair.now)
+        return pair
+    }
+
     private func authentications(_ end: EnginePair.End) -> [MQTTPacket.Auth] {
         end.events.compactMap { if case .authenticationReceived(let auth) = $0 { auth } else { nil } }
     }
@@ -45,13 +57,7 @@ struct AuthenticationTests {
     }
 
     @Test func `AUTH that arrives while the client waits to leave is no violation`() throws {
-        let pair = pair()
-        try pair.connect()
-        pair.server.run { engine, effects in
-            try? engine.acceptConnection(sessionPresent: false, at: pair.now, into: &effects)
-        }
-        pair.settle()
-        try pair.client.engine.authenticate(reason: .reauthenticate, data: [4], at: pair.now)
+        let pair = try reauthenticating()
         pair.settle()
         // PUBREC is on its way.
         try pair.publish("x", qos: .exactlyOnce, from: pair.server)
@@ -67,13 +73,7 @@ struct AuthenticationTests {
     }
 
     @Test func `a step that is late because the caller does not read ends no connection`() throws {
-        let pair = pair()
-        try pair.connect()
-        pair.server.run { engine, effects in
-            try? engine.acceptConnection(sessionPresent: false, at: pair.now, into: &effects)
-        }
-        pair.settle()
-        try pair.client.engine.authenticate(reason: .reauthenticate, data: [4], at: pair.now)
+        let pair = try reauthenticating()
         pair.client.engine.setReadingPaused(true, at: pair.now)
         pair.advance(seconds: 40)
         pair.client.engine.setReadingPaused(false, at: pair.now)

@@ -25,10 +25,7 @@ import Transport
     @Test func `a receipt that the client does not read is late by its own doing, which the error says`() async throws {
         let server = FakeServer()
         let clock = try ManualClock()
-        let client = server.client(clock: clock, heartless)
-        async let connecting: Void = client.connect()
-        let connection = try await server.accept(0)
-        try await connecting
+        let (client, connection) = try await server.connected(clock: clock, heartless)
         var events = client.events.makeAsyncIterator()
         async let subscribing = client.subscribe(
             to: "/queue/full", buffer: BufferPolicy(messages: 1, overflow: .pauseReading))
@@ -53,10 +50,7 @@ import Transport
     @Test func `a subscription whose receipt the client does not read keeps the next connection`() async throws {
         let server = FakeServer()
         let clock = try ManualClock()
-        let client = server.client(clock: clock, heartless)
-        async let connecting: Void = client.connect()
-        let first = try await server.accept(0)
-        try await connecting
+        let (client, first) = try await server.connected(clock: clock, heartless)
         async let subscribing = client.subscribe(
             to: "/queue/full", buffer: BufferPolicy(messages: 1, overflow: .pauseReading))
         try await first.confirm("SUBSCRIBE")

@@ -14,10 +14,7 @@ import Transport
     {
         let server = FakeServer()
         let clock = try ManualClock()
-        let client = server.client(clock: clock, heartless)
-        async let connecting: Void = client.connect()
-        let first = try await server.accept(0)
-        try await connecting
+        let (client, first) = try await server.connected(clock: clock, heartless)
         async let subscribing = client.subscribe(to: "/queue/q")
         try await first.confirm("SUBSCRIBE")
         let messages = try await subscribing
@@ -53,13 +50,10 @@ import Transport
     {
         let server = FakeServer()
         let clock = try ManualClock()
-        let client = server.client(clock: clock) {
+        let (client, first) = try await server.connected(clock: clock) {
             heartless(&$0)
             $0.requestTimeout = .seconds(10)
         }
-        async let connecting: Void = client.connect()
-        let first = try await server.accept(0)
-        try await connecting
         let subscribing = Task { try await client.subscribe(to: "/queue/q") }
         try await first.expect("SUBSCRIBE")
         first.close()
@@ -76,14 +70,11 @@ import Transport
     @Test func `a new subscription without an answer fails, is unsubscribed, and the connection stays`() async throws {
         let server = FakeServer()
         let clock = try ManualClock()
-        let client = server.client(clock: clock) {
+        let (client, connection) = try await server.connected(clock: clock) {
             heartless(&$0)
             // Shorter than `acknowledgementTimeout`, which ends the connection.
             $0.requestTimeout = .seconds(10)
         }
-        async let connecting: Void = client.connect()
-        let connection = try await server.accept(0)
-        try await connecting
         let subscribing = Task { try await client.subscribe(to: "/queue/q") }
         let id = try await connection.expect("SUBSCRIBE", "id")
         await clock.advance(by: .seconds(11))

@@ -28,6 +28,17 @@ final class FakeServer: Sendable {
             }, clock: clock)
     }
 
+    /// A client that is connected, and the server's end of its connection.
+    func connected(
+        clock: ManualClock? = nil, _ change: (inout STOMPConfiguration) -> Void = { _ in }
+    ) async throws -> (STOMPClient, FakeConnection) {
+        let client = client(clock: clock, change)
+        async let connecting: Void = client.connect()
+        let connection = try await accept(0)
+        try await connecting
+        return (client, connection)
+    }
+
     /// The connection of that number, from 0, once it is there.
     func connection(_ number: Int) async throws -> FakeConnection {
         guard await eventually({ self.count > number }) else { throw TimeoutError("no connection \(number)") }
