@@ -46,16 +46,10 @@ struct MQTTSender {
             return false
         }
         guard core.settings.queueOverflow != .reject else { throw MQTTError(error) }
-        var dropped: Box<MQTTEndedPublishers>?
-        let failure = link.perform { machine in
-            defer {
-                machine.flushRecords()
-                dropped = machine.publishers.takeDropped()
-            }
-            return machine.publishers.hand(
-                message, token: MQTTWaitingPublishers.unawaitedBit, &machine.engine, at: machine.timeForQoS0)
+        let failure = handOver { machine, dropped in
+            machine.publishers.hand(
+                message, token: MQTTWaitingPublishers.unawaitedBit, &machine.engine, at: machine.timeForQoS0, &dropped)
         }
-        report(dropped.take())
         if let failure { throw failure }
         return true
     }
@@ -76,11 +70,11 @@ struct MQTTSender {
     ) async throws(MQTTError) -> MQTTPublishResult {
         if core.persistence != nil { try await core.prepareStore(for: .publish) }
         while true {
-            let token = Atomic(Waiters<MQTTWaitingPublishers.Answer>.noToken)
-            let answer = await waiting { waiter in
-                begin(message, waiter, token)
-            } onCancel: {
-                link.perform { $0.publishers.cancel(token) }?.resume(returning: .failure(.cancelledWait))
+            // Order and packet identifier are settled before the caller suspends.
+            let answer = await wait(cancelled: .failure(.cancelledWait)) { machine, waiter, dropped in
+                machine.publishers.publish(message, waiter, &machine.engine, machine.journal, &dropped)
+            } take: {
+                $0.publishers.waiters.take($1)
             }
             do throws(MQTTError) {
                 return try answer.get()
@@ -89,25 +83,6 @@ struct MQTTSender {
             }
             try await waitForRoom()
         }
-    }
-
-    /// Begins to publish with QoS 1 or 2: order and packet identifier are settled before this returns.
-    ///
-    /// - Parameter token: gets the token of the waiter.
-    private func begin(
-        _ message: MQTTOutgoingMessage, _ waiter: consuming Waiter<MQTTWaitingPublishers.Answer>,
-        _ token: borrowing Atomic<UInt64>
-    ) {
-        var waiter: Waiter<MQTTWaitingPublishers.Answer>? = waiter
-        var ended: Resumption<MQTTWaitingPublishers.Answer>?
-        let dropped = link.perform(urgent: true) { machine -> Box<MQTTEndedPublishers>? in
-            guard let waiter = waiter.take() else { return nil }
-            ended = machine.publishers.publish(message, waiter, token, &machine.engine, machine.journal)
-            machine.flushRecords()
-            return machine.publishers.takeDropped()
-        }
-        report(dropped)
-        ended.take()?.resume()
     }
 
     // MARK: Many messages
@@ -123,16 +98,11 @@ struct MQTTSender {
             repeat {
                 if isAcknowledged, Task.isCancelled { throw .cancelledWait }
                 var unsent: [MQTTMachine.Unsent] = []
-                var dropped: Box<MQTTEndedPublishers>?
-                let step = link.perform { machine in
+                let step = handOver { machine, dropped in
                     let piece = Link<MQTTMachine>.longestPiece
-                    let step = machine.feed(
-                        batch, core.settings, upTo: machine.engine.output.count + piece, &unsent)
-                    machine.flushRecords()
-                    dropped = machine.publishers.takeDropped()
-                    return step
+                    return machine.feed(
+                        batch, core.settings, upTo: machine.engine.output.count + piece, &unsent, &dropped)
                 }
-                report(dropped.take())
                 for (place, error) in unsent {
                     failures[place] = .failure(error.map(core.explain) ?? .unsentAtMostOnce)
                 }
@@ -169,14 +139,9 @@ struct MQTTSender {
         let batch = MQTTSendBatch([message])
         while true {
             if Task.isCancelled { throw .cancelledWait }
-            var dropped: Box<MQTTEndedPublishers>?
-            let failure = link.perform(urgent: true) { machine in
-                let failure = machine.publishers.begin(batch, &machine.engine, machine.journal)
-                machine.flushRecords()
-                dropped = machine.publishers.takeDropped()
-                return failure
+            let failure = handOver(urgent: true) { machine, dropped in
+                machine.publishers.begin(batch, &machine.engine, machine.journal, &dropped)
             }
-            report(dropped.take())
             guard let failure else { return batch }
             guard waitsForRoom(failure) else { throw failure }
             try await waitForRoom()
@@ -229,31 +194,54 @@ struct MQTTSender {
     }
 
     private nonisolated(nonsending) func enqueueOnce(
-        _ message: MQTTOutgoingMessage, as messageToken: UInt64
+        _ message: MQTTOutgoingMessage, as token: UInt64
     ) async -> Result<Void, MQTTError> {
-        let token = Atomic(Waiters<Result<Void, MQTTError>>.noToken)
-        return await waiting { waiter in
-            var waiter: Waiter<Result<Void, MQTTError>>? = waiter
-            var ended: Resumption<Result<Void, MQTTError>>?
-            let dropped = link.perform(urgent: true) { machine -> Box<MQTTEndedPublishers>? in
-                guard let waiter = waiter.take() else { return nil }
-                ended = machine.publishers.enqueue(
-                    message, as: messageToken, waiter, token, &machine.engine, machine.journal)
-                machine.flushRecords()
-                return machine.publishers.takeDropped()
-            }
-            report(dropped)
-            ended.take()?.resume()
-        } onCancel: {
-            link.perform { $0.publishers.cancelStoreWait(token) }?.resume(returning: .failure(.cancelledWait))
+        await wait(cancelled: .failure(.cancelledWait)) { machine, waiter, dropped in
+            machine.publishers.enqueue(message, as: token, waiter, &machine.engine, machine.journal, &dropped)
+        } take: {
+            $0.publishers.storeWaiters.take($1)
+        }
+    }
+
+    // MARK: Under the lock
+
+    /// Hands messages over under the link's lock. Their records go to the session store, and those that were dropped for them
+    /// are reported once the lock is released.
+    private func handOver<Result>(
+        urgent: Bool = false, _ body: (inout MQTTMachine, _ dropped: inout MQTTEndedPublishers) -> Result
+    ) -> Result {
+        var dropped = MQTTEndedPublishers()
+        let result = link.perform(urgent: urgent) { machine in
+            defer { machine.flushRecords() }
+            return body(&machine, &dropped)
+        }
+        report(&dropped)
+        return result
+    }
+
+    /// The same for a caller that waits for an answer.
+    private nonisolated(nonsending) func wait<Answer: Sendable>(
+        cancelled: Answer,
+        _ body: (inout MQTTMachine, consuming Waiter<Answer>, _ dropped: inout MQTTEndedPublishers) -> BegunWait<
+            Answer
+        >,
+        take: @Sendable (inout MQTTMachine, _ token: UInt64) -> Waiter<Answer>?
+    ) async -> Answer {
+        var dropped = MQTTEndedPublishers()
+        return await link.wait(urgent: true, cancelled: cancelled) { machine, waiter in
+            defer { machine.flushRecords() }
+            return body(&machine, waiter, &dropped)
+        } take: {
+            take(&$0, $1)
+        } afterLock: {
+            report(&dropped)
         }
     }
 
     /// Resumes the publishers of messages that were dropped for newer ones, and reports the enqueued ones.
-    private func report(_ dropped: consuming Box<MQTTEndedPublishers>?) {
-        guard var dropped else { return }
-        dropped.value.resume()
-        for error in dropped.value.enqueued { core.news.tell(.undelivered(error)) }
+    private func report(_ dropped: inout MQTTEndedPublishers) {
+        dropped.resume()
+        for error in dropped.enqueued { core.news.tell(.undelivered(error)) }
     }
 
     // MARK: Room
@@ -266,18 +254,12 @@ struct MQTTSender {
     /// Waits until the queue has room, or the client stops connecting; with QoS 0 not without a connection, unless the
     /// configuration lets it wait there.
     nonisolated(nonsending) func waitForRoom(isQoS0: Bool = false) async throws(MQTTError) {
-        let token = Atomic(Waiters<Void>.noToken)
-        await waiting { waiter in
-            var waiter: Waiter<Void>? = waiter
-            let returned = link.perform { machine -> Waiter<Void>? in
-                guard let waiter = waiter.take() else { return nil }
-                // The connection may have ended since the message was refused, and with it the waits of others.
-                if isQoS0, !machine.mayQueueQoS0 { return waiter }
-                return machine.publishers.waitForRoom(waiter, token, machine.engine)
-            }
-            returned?.resume(returning: ())
-        } onCancel: {
-            link.perform { $0.publishers.cancelRoomWait(token) }?.resume(returning: ())
+        await link.wait(cancelled: ()) { machine, waiter in
+            // The connection may have ended since the message was refused, and with it the waits of others.
+            if isQoS0, !machine.mayQueueQoS0 { return .ended(Resumption(waiter, ())) }
+            return machine.publishers.waitForRoom(waiter, machine.engine)
+        } take: {
+            $0.publishers.roomWaiters.take($1)
         }
         if Task.isCancelled { throw .cancelledWait }
         if let failure = link.perform({ $0.journal?.failure }) { throw failure }

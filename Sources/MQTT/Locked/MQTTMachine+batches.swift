@@ -36,8 +36,10 @@ extension MQTTMachine {
         while let batch = publishers.batches.takeDue() {
             if batch.mayContinue, engine.phase == .connected, let core = afterLock.work.core {
                 var unsent: [Unsent] = []
+                // Nothing is dropped while there is a connection.
+                var dropped = MQTTEndedPublishers()
                 let limit = core.settings.maximumOutboxBytes
-                switch feed(batch, core.settings, upTo: limit, &unsent, maximumUnsent: 0) {
+                switch feed(batch, core.settings, upTo: limit, &unsent, &dropped, maximumUnsent: 0) {
                 case .waitForAnswers(let few): batch.wait(onDownTo: few)
                 case .sent: batch.wait(onDownTo: 0)
                 case .pause, .waitForOutbox, .waitForQueue, .failed: break
@@ -51,10 +53,12 @@ extension MQTTMachine {
     ///
     /// - Parameters:
     ///   - outputLimit: pauses with so many bytes in the outbox.
+    ///   - unsent: gets the messages that are refused.
+    ///   - dropped: gets the publishers of messages that were dropped for these.
     ///   - maximumUnsent: pauses after so many refused messages; before the first one if it is 0.
     mutating func feed(
         _ batch: MQTTSendBatch, _ settings: MQTTSettings, upTo outputLimit: Int, _ unsent: inout [Unsent],
-        maximumUnsent: Int = Self.maximumUnsent
+        _ dropped: inout MQTTEndedPublishers, maximumUnsent: Int = Self.maximumUnsent
     ) -> Step {
         if case .failure(let error) = batch.failure { return .failed(error) }
         if let reason = publishers.reasonNotSupervised { return .failed(reason.value) }
@@ -96,7 +100,7 @@ extension MQTTMachine {
                     if error.code == .queueFull {
                         guard isQoS0, !isConnected, settings.queueOverflow != .wait else { return .waitForQueue }
                         if let token = publishers.dropQueued(for: all[place].topic, &engine) {
-                            publishers.drop(token)
+                            publishers.drop(token, into: &dropped)
                             continue
                         }
                     }

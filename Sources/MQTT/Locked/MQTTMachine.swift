@@ -28,6 +28,7 @@ struct MQTTMachine: ClientMachine, ~Copyable {
     var journal: MQTTJournal?
     /// QoS 0 messages in the outbox of a connection that has ended, which are not reported yet.
     private var unsentCount = 0
+    private var trimming = MemoryTrimming()
 
     init(
         engine: consuming MQTTEngine, overflow: MQTTConfiguration.QueueOverflow,
@@ -58,7 +59,7 @@ struct MQTTMachine: ClientMachine, ~Copyable {
     /// that the application has released.
     var nextDeadline: Int64 {
         mutating get {
-            let next = engine.nextDeadlineInPlace()
+            let next = min(engine.nextDeadlineInPlace(), trimming.deadline)
             return engine.phase == .connected ? min(next, unmatched.nextDeadline) : next
         }
     }
@@ -112,8 +113,9 @@ struct MQTTMachine: ClientMachine, ~Copyable {
         unmatched.connectionClosed(&engine)
         wantsClose = false
         reading = MQTTReadingPause()
+        trimming = MemoryTrimming()
         afterLock.work.closed = .some(error)
-        if core?.settings.queuesQoS0WhileOffline == false { publishers.resumeRoomWaiters(into: afterLock) }
+        if core?.settings.queuesQoS0WhileOffline == false { publishers.takeRoomWaiters(into: afterLock) }
         collect(into: afterLock, at: now)
     }
 
@@ -139,6 +141,9 @@ struct MQTTMachine: ClientMachine, ~Copyable {
             route(bytes, into: afterLock, at: now)
             afterLock.work.mayBeFull = engine.isReceiveMaximumReached
         }
+        if bytes.byteCount >= MQTTBatchPool.minimumBytes || router?.remembersManyTopics == true {
+            trimming.noteUse(at: now)
+        }
         if journal != nil { reading.update(&engine, at: now) }
         collect(into: afterLock, at: now)
         return consumed
@@ -156,8 +161,7 @@ struct MQTTMachine: ClientMachine, ~Copyable {
 
     mutating func handleTimeout(at now: Int64, progress: LinkProgress, into afterLock: MQTTAfterLock) {
         afterLock.work.core = core
-        // A deadline of an acknowledgement does not mean that the connection is quiet.
-        afterLock.work.isQuiet = now >= min(engine.nextQuietDeadline, unmatched.nextDeadline)
+        afterLock.work.isQuiet = trimming.isDue(at: now)
         let progress = MQTTOutputProgress(total: progress.total, acknowledged: progress.acknowledged)
         let pings = engine.pingCount
         engine.handleTimeout(at: now, progress: progress, into: &afterLock.work.effects)

@@ -1,6 +1,5 @@
 import MQTTCore
 import Messaging
-import Synchronization
 import Transport
 import Wire
 
@@ -23,14 +22,11 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
     var batches = SendBatches<MQTTOutgoingMessage, Answer>()
     /// Properties of PUBREC for messages whose PUBCOMP is still to come, by the token of their publisher.
     private var earlierProperties: [UInt64: MQTTProperties] = [:]
-    /// Callers that enqueued messages, and the records that they wait for, in the order of their tickets. The table is made
-    /// for the first caller, since few clients have a session store.
-    private var storeWaiters: Box<Waiters<Result<Void, MQTTError>>>?
+    /// Callers that enqueued messages, and the records that they wait for, in the order of their tickets.
+    var storeWaiters = Waiters<Result<Void, MQTTError>>()
     private var storeWaits: [MQTTStoreWait] = []
     /// Publishers that wait for room in the queue.
-    private var roomWaiters = Waiters<Void>()
-    /// Publishers whose messages were dropped for newer ones, until the lock is released.
-    private var dropped: Box<MQTTEndedPublishers>?
+    var roomWaiters = Waiters<Void>()
     /// Why requests fail at once, while the client does not try to be connected. Nil while it connects, is connected or
     /// is suspended.
     var reasonNotSupervised: Shared<MQTTError>? = Shared(.notSupervised(after: nil))
@@ -45,19 +41,18 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
 
     // MARK: Publishing
 
-    /// Hands one message of QoS 1 or 2 to the engine. Returns the waiter with its answer if it need not wait.
+    /// Hands one message of QoS 1 or 2 to the engine, whose acknowledgement the caller waits for.
     ///
-    /// - Parameter token: gets the token of the waiter.
+    /// - Parameter dropped: gets the publishers of messages that were dropped for it.
     mutating func publish(
-        _ message: MQTTOutgoingMessage, _ waiter: consuming Waiter<Answer>, _ token: borrowing Atomic<UInt64>,
-        _ engine: inout MQTTEngine, _ journal: MQTTJournal?
-    ) -> Resumption<Answer>? {
-        if let failure = failureToPublish(engine, journal) { return Resumption(waiter, .failure(failure)) }
-        let added = waiters.add(waiter)
-        let failure = hand(message, token: added, &engine, at: loop.now)
-        if let failure, let waiter = waiters.take(added) { return Resumption(waiter, .failure(failure)) }
-        token.store(added, ordering: .relaxed)
-        return nil
+        _ message: MQTTOutgoingMessage, _ waiter: consuming Waiter<Answer>, _ engine: inout MQTTEngine,
+        _ journal: MQTTJournal?, _ dropped: inout MQTTEndedPublishers
+    ) -> BegunWait<Answer> {
+        if let failure = failureToPublish(engine, journal) { return .ended(Resumption(waiter, .failure(failure))) }
+        let token = waiters.add(waiter)
+        let failure = hand(message, token: token, &engine, at: loop.now, &dropped)
+        if let failure, let waiter = waiters.take(token) { return .ended(Resumption(waiter, .failure(failure))) }
+        return .waits(token)
     }
 
     /// Why no message can be published that its publisher waits for.
@@ -68,18 +63,14 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
             ? nil : reasonNotSupervised?.value ?? MQTTJournal.failureIfClosed(journal, engine)
     }
 
-    /// The publisher's task was cancelled.
-    mutating func cancel(_ token: borrowing Atomic<UInt64>) -> Waiter<Answer>? {
-        waiters.take(token.load(ordering: .relaxed))
-    }
-
     /// Hands the only message of a batch to the engine, to be confirmed later. Returns why that is not possible.
     mutating func begin(
-        _ batch: MQTTSendBatch, _ engine: inout MQTTEngine, _ journal: MQTTJournal?
+        _ batch: MQTTSendBatch, _ engine: inout MQTTEngine, _ journal: MQTTJournal?,
+        _ dropped: inout MQTTEndedPublishers
     ) -> MQTTError? {
         if let failure = failureToPublish(engine, journal) { return failure }
         batches.add(batch)
-        let failure = hand(batch.messages[0], token: batch.token(of: 0), &engine, at: loop.now)
+        let failure = hand(batch.messages[0], token: batch.token(of: 0), &engine, at: loop.now, &dropped)
         if let failure {
             batches.remove(batch, failing: .failure(failure))
         } else {
@@ -91,7 +82,8 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
 
     /// Hands a message to the engine; where the queue is full and the policy allows it, the oldest ones are dropped.
     mutating func hand(
-        _ message: MQTTOutgoingMessage, token: UInt64, _ engine: inout MQTTEngine, at now: Int64
+        _ message: MQTTOutgoingMessage, token: UInt64, _ engine: inout MQTTEngine, at now: Int64,
+        _ dropped: inout MQTTEndedPublishers
     ) -> MQTTError? {
         while true {
             do throws(MQTTUsageError) {
@@ -103,7 +95,7 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
                 guard error.code == .queueFull, let token = dropQueued(for: message.topic, &engine) else {
                     return MQTTError(error)
                 }
-                drop(token)
+                drop(token, into: &dropped)
             }
         }
     }
@@ -136,54 +128,43 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
         return ended
     }
 
-    /// A message was dropped: its publisher is taken out with the others that `takeDropped` returns.
-    mutating func drop(_ token: UInt64) {
-        var dropped = takeDropped() ?? Box(MQTTEndedPublishers())
+    /// A message was dropped: its publisher is taken out.
+    mutating func drop(_ token: UInt64, into dropped: inout MQTTEndedPublishers) {
         let error = MQTTError(
             .queueFull,
             "The message was dropped from a full queue, to make room for a newer one. Set queueOverflow to something else, or raise maximumQueuedMessages and maximumQueuedBytes."
         )
         if token & Self.batchBit != 0 {
-            batches.answer(token, .failure(error), into: &dropped.value.batches)
+            batches.answer(token, .failure(error), into: &dropped.batches)
         } else if token & Self.unawaitedBit != 0 {
-            dropped.value.enqueued.append(error)
+            dropped.enqueued.append(error)
         } else if let waiter = waiters.take(token) {
-            dropped.value.waiters.append(Resumption(waiter, .failure(error)))
+            dropped.waiters.append(Resumption(waiter, .failure(error)))
         }
-        self.dropped = consume dropped
     }
-
-    mutating func takeDropped() -> Box<MQTTEndedPublishers>? { dropped.take() }
 
     // MARK: Waiting for the store and for room
 
-    /// Hands a message to the engine. Returns the waiter with its answer unless it waits until the message is stored.
+    /// Hands a message to the engine. The caller waits until it is stored.
     ///
     /// - Parameters:
-    ///   - messageToken: that of the message.
-    ///   - token: gets the token of the waiter.
+    ///   - token: that of the message.
+    ///   - dropped: gets the publishers of messages that were dropped for it.
     mutating func enqueue(
-        _ message: MQTTOutgoingMessage, as messageToken: UInt64, _ waiter: consuming Waiter<Result<Void, MQTTError>>,
-        _ token: borrowing Atomic<UInt64>, _ engine: inout MQTTEngine, _ journal: MQTTJournal?
-    ) -> Resumption<Result<Void, MQTTError>>? {
+        _ message: MQTTOutgoingMessage, as token: UInt64, _ waiter: consuming Waiter<Result<Void, MQTTError>>,
+        _ engine: inout MQTTEngine, _ journal: MQTTJournal?, _ dropped: inout MQTTEndedPublishers
+    ) -> BegunWait<Result<Void, MQTTError>> {
         let failure: MQTTError? =
             Task.isCancelled
             ? .cancelledWait
             : journal?.failure ?? MQTTJournal.failureIfClosed(journal, engine)
-                ?? hand(message, token: messageToken, &engine, at: loop.now)
+                ?? hand(message, token: token, &engine, at: loop.now, &dropped)
         guard failure == nil, journal != nil else {
-            return Resumption(waiter, failure.map { .failure($0) } ?? .success(()))
+            return .ended(Resumption(waiter, failure.map { .failure($0) } ?? .success(())))
         }
-        var waiters = takeStoreWaiters()
-        let added = waiters.value.add(waiter)
-        storeWaiters = consume waiters
-        token.store(added, ordering: .relaxed)
+        let added = storeWaiters.add(waiter)
         storeWaits.append(MQTTStoreWait(ticket: engine.lastTicket, token: added))
-        return nil
-    }
-
-    mutating func cancelStoreWait(_ token: borrowing Atomic<UInt64>) -> Waiter<Result<Void, MQTTError>>? {
-        storeWaiters?.value.take(token.load(ordering: .relaxed))
+        return .waits(added)
     }
 
     /// Takes out the callers whose records are stored.
@@ -192,7 +173,7 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
         let count = storeWaits.firstIndex { $0.ticket > ticket } ?? storeWaits.count
         for wait in storeWaits[..<count] {
             // Cancelled callers have been taken out before.
-            if let waiter = storeWaiters?.value.take(wait.token) { stored.append(waiter) }
+            if let waiter = storeWaiters.take(wait.token) { stored.append(waiter) }
         }
         storeWaits.removeFirst(count)
         return stored
@@ -201,29 +182,13 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
     /// The store has failed: takes out every caller that waits for it.
     mutating func takeAllStoreWaiters() -> UniqueArray<Waiter<Result<Void, MQTTError>>> {
         storeWaits = []
-        var waiters = takeStoreWaiters()
-        return waiters.value.takeAll()
+        return storeWaiters.takeAll()
     }
 
-    private mutating func takeStoreWaiters() -> Box<Waiters<Result<Void, MQTTError>>> {
-        if let waiters = storeWaiters.take() { return waiters }
-        return Box(Waiters())
-    }
-
-    /// Returns the waiter if there is room already, or its task is cancelled.
-    ///
-    /// - Parameter token: gets the token of the waiter.
-    mutating func waitForRoom(
-        _ waiter: consuming Waiter<Void>, _ token: borrowing Atomic<UInt64>, _ engine: borrowing MQTTEngine
-    ) -> Waiter<Void>? {
-        // Room may have come since the queue was full.
-        guard !Task.isCancelled, engine.owesRoomNotice else { return waiter }
-        token.store(roomWaiters.add(waiter), ordering: .relaxed)
-        return nil
-    }
-
-    mutating func cancelRoomWait(_ token: borrowing Atomic<UInt64>) -> Waiter<Void>? {
-        roomWaiters.take(token.load(ordering: .relaxed))
+    /// The caller waits unless there is room already, which may have come since the queue was full.
+    mutating func waitForRoom(_ waiter: consuming Waiter<Void>, _ engine: borrowing MQTTEngine) -> BegunWait<Void> {
+        guard !Task.isCancelled, engine.owesRoomNotice else { return .ended(Resumption(waiter, ())) }
+        return .waits(roomWaiters.add(waiter))
     }
 
     // MARK: Acknowledgements
@@ -249,12 +214,12 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
                 }
             }
         }
-        if afterLock.work.effects.queueHasRoom { resumeRoomWaiters(into: afterLock) }
+        if afterLock.work.effects.queueHasRoom { takeRoomWaiters(into: afterLock) }
     }
 
     /// Those who wait for room in the queue try again: there is some, or the connection has ended, without which messages of
     /// QoS 0 are refused.
-    mutating func resumeRoomWaiters(into afterLock: MQTTAfterLock) {
+    mutating func takeRoomWaiters(into afterLock: MQTTAfterLock) {
         var rooms = roomWaiters.takeAll()
         rooms.drain { afterLock.work.roomWaiters.append($0) }
     }

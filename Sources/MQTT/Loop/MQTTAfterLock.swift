@@ -49,7 +49,7 @@ final class MQTTAfterLock: LinkAfterLock {
             if work.unsentCount > 0 { core.news.tell(.unsentMessagesDiscarded(work.unsentCount)) }
             if let closed = work.closed { core.connectionClosed(closed) }
         }
-        if work.isQuiet {
+        if work.isQuiet || work.closed != nil {
             pool.trim()
             work.core?.subscriptions.knownRouter?.forgetTopics(keepingCapacity: false)
         }
@@ -147,7 +147,7 @@ struct MQTTWork: ~Copyable {
     var mayBeFull = false
     /// PINGREQ was written.
     var hasPinged = false
-    /// A connection of the loop has had nothing to do.
+    /// The connection has not read much for a while.
     var isQuiet = false
     /// The connection could not even begin.
     var openFailure: MQTTError?

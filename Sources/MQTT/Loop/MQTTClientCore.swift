@@ -80,6 +80,7 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
     }
 
     func explain(_ error: MQTTUsageError) -> MQTTError {
+        if error.code == .closing { return reasonConnectionEnds(error) ?? MQTTError(error) }
         guard error.code == .notConnected, let reason = link.perform({ $0.publishers.reasonNotSupervised }) else {
             return MQTTError(error)
         }
@@ -134,6 +135,7 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
         let hint = negotiation.isAccepted ? "" : opener.hintAtTLS + negotiation.hintAtVersion
         let reason = closeReason?.value ?? MQTTError(lost: error, hint: hint)
         closeReason = nil
+        _ = endMove()
         let isRepeated = link.perform { $0.engine.endsWithoutAnswer } > 1
         let cause: ConnectionEndCause =
             negotiation.endsForRequest ? .refusedRequest : isRepeated ? .missingAnswer : .other

@@ -42,16 +42,18 @@ final class MQTTRouter {
     /// filters of a subscription, or retained messages for which only some routes of a filter have asked. False in most
     /// clients; never reset, since it only costs time.
     var selectsCopies = false
-    /// Begins at random in the upper half, so that messages of a resumed session, whose identifiers an earlier process
-    /// chose, are not mistaken for copies.
-    private var nextIdentifier: UInt32
+    /// The Subscription Identifier that was given last.
+    var lastIdentifier: UInt32
+    /// The upper half of those that there are.
+    private static let identifiers: ClosedRange<UInt32> = 134_217_728...268_435_455
     /// Receives the messages that no filter matches; nil to drop them.
     var unmatched: MQTTRoute?
 
     init(random: LoopRandom = LoopRandom()) {
         var random = random
         topics = TopicTable(seed: random.next())
-        nextIdentifier = .random(in: 134_217_728...250_000_000, using: &random)
+        // So that messages of a resumed session, whose identifiers an earlier process chose, are not mistaken for copies.
+        lastIdentifier = .random(in: Self.identifiers, using: &random)
     }
 
     // MARK: Topics
@@ -75,6 +77,9 @@ final class MQTTRouter {
         destinations.removeLast(destinations.count - 1)
         sharedDestinations.removeAll()
     }
+
+    /// Whether what is known about topics takes memory that a quiet connection should give back.
+    var remembersManyTopics: Bool { topics.byteCount >= 4_096 }
 
     /// The most destinations that are retained for the next read.
     private static let maximumDestinations = 16_384
@@ -148,11 +153,13 @@ final class MQTTRouter {
     /// Filters have changed. Costs time in proportion to the topics that were looked up since the last change.
     private func filtersChanged() { forgetTopics() }
 
-    /// An identifier that no other filter has. They increase, so that filters can be sorted in the order of their
-    /// subscription.
+    /// An identifier that no other filter has.
     func makeIdentifier() -> UInt32 {
-        defer { nextIdentifier += 1 }
-        return nextIdentifier
+        repeat {
+            let isLast = lastIdentifier == Self.identifiers.upperBound
+            lastIdentifier = isLast ? Self.identifiers.lowerBound : lastIdentifier + 1
+        } while entries.values.contains { $0.identifier == lastIdentifier }
+        return lastIdentifier
     }
 
     func setUnmatched(_ route: MQTTRoute?) {

@@ -23,11 +23,11 @@ extension MQTTSubscriptions {
         }
         var groups: [(properties: MQTTProperties, keys: [ByteKey])] = []
         var groupNumbers: [MQTTProperties: Int] = [:]
-        var identified: [UInt32: ByteKey] = [:]
+        var identified: [(key: ByteKey, entry: MQTTFilterEntry)] = []
         for key in keys {
             guard let entry = router.entries[key] else { continue }
             if hasIdentifiers, entry.identifier != 0 {
-                identified[entry.identifier] = key
+                identified.append((key, entry))
             } else if let number = groupNumbers[entry.properties] {
                 groups[number].keys.append(key)
             } else {
@@ -46,9 +46,9 @@ extension MQTTSubscriptions {
             for key in group.keys where apart.contains(key) { add([key], group.properties) }
         }
         // In the order of their subscription: once a copy arrives for a later filter, copies for the earlier ones were sent too.
-        for (identifier, key) in identified.sorted(by: { $0.key < $1.key }) {
-            var properties = router.entries[key]?.properties ?? []
-            properties.subscriptionIdentifiers = [identifier]
+        for (key, entry) in identified.sorted(by: { $0.entry.number < $1.entry.number }) {
+            var properties = entry.properties
+            properties.subscriptionIdentifiers = [entry.identifier]
             add([key], properties)
         }
         write(packets, comesFirst: comesFirst)
@@ -108,7 +108,7 @@ extension MQTTSubscriptions {
         let wait = call.map { MQTTUnsubscribeWait($0, packetCount: packets.count) }
         for (index, packet) in packets.enumerated() {
             switch packet.written {
-            case .failure(let error): wait?.fail(MQTTError(error))
+            case .failure(let error): wait?.fail(core.explain(error))
             case .success(let token):
                 if let wait { router.unsubscribes[token] = (wait, index) }
                 for filter in packet.filters { core.news.tell(.unsubscribed(filter: filter)) }
@@ -270,7 +270,7 @@ extension MQTTSubscriptions {
     func failLateSubscribes() {
         guard let router = knownRouter else { return }
         let (now, timeout) = (core.loop.now, core.settings.engineOptions.value.requestTimeout)
-        for (key, entry) in router.entries where entry.pending != 0 {
+        for (key, entry) in router.orderedEntries where entry.pending != 0 {
             let late = entry.takeCallers { $0.request != 0 && $0.firstWritten.advanced(byNanoseconds: timeout) <= now }
             let error = MQTTError(
                 .timedOut,

@@ -232,18 +232,16 @@ extension MQTTEngine {
     /// access in place does not.
     package mutating func nextDeadlineInPlace() -> Int64 { findNextDeadline() }
 
-    /// The same without the times for acknowledgements and for messages that wait: there is traffic meanwhile.
-    package var nextQuietDeadline: Int64 { findNextQuietDeadline() }
-
     @inline(__always)
     private borrowing func findNextDeadline() -> Int64 {
         min(
-            findNextQuietDeadline(), awaitsAcknowledgements ? acknowledgementWait.deadline : .max,
+            phaseDeadline, awaitsAcknowledgements ? acknowledgementWait.deadline : .max,
             phase.isOpen ? paceDeadline : .max, expiryDeadline)
     }
 
+    /// The deadlines that the phase decides.
     @inline(__always)
-    private borrowing func findNextQuietDeadline() -> Int64 {
+    private var phaseDeadline: Int64 {
         switch phase {
         case .closed, .closing: return .max
         case .leaving: return leaving.value?.deadline ?? .max

@@ -44,6 +44,8 @@ package struct ClientParts<Core: ClientCore>: ~Copyable, Sendable {
     let supervisor: Supervisor<Core>
     let news = ClientNews<ConnectionState<Core.Failure>, Core.Event>(.disconnected(nil))
     package let counters = ClientCounting()
+    /// Whether the client leaves its server for another one.
+    let isMoving = Atomic(false)
     /// Made for the first subscription.
     let unread = Lock<UnreadBytes?>(nil)
 
@@ -127,6 +129,20 @@ extension ClientCore {
 
     /// The message for a request without a reply in time; on the loop's thread.
     ///
+    /// The connection has ended. Returns whether that was to move to another server.
+    package func endMove() -> Bool { parts.isMoving.exchange(false, ordering: .relaxed) }
+
+    /// Why nothing more can be sent on a connection that is ending; nil if it ends because the application has ended it. On any
+    /// thread.
+    package func reasonConnectionEnds(_ error: UsageError) -> Failure? {
+        let isMoving = parts.isMoving.load(ordering: .relaxed)
+        if !isMoving, case .disconnecting = news.state { return nil }
+        return Failure(
+            .notConnected,
+            "The \(isMoving ? "client is moving to another server" : "connection is ending"). Call connect(), which returns when the client is connected again.",
+            answer: nil, underlying: error)
+    }
+
     /// - Parameter advice: what to do if the client was connected.
     package func lateReply(_ message: String, advice: String) -> String {
         if supervisor.isConnected { return "\(message) \(advice)" }
@@ -283,9 +299,8 @@ extension ClientCore {
         }
     }
 
-    package func willMove(after age: Int64) { reportMove(after: age) }
-
-    package func reportMove(after age: Int64) {
+    package func willMove(after age: Int64) {
+        parts.isMoving.store(true, ordering: .relaxed)
         if let server = opener.server { news.tell(.moving(from: server, after: .nanoseconds(age))) }
     }
 

@@ -1,5 +1,6 @@
 public import Synchronization
 public import Transport
+import Wire
 
 /// The memory of a batch: the bytes of its messages, and a record of each. On the loop's thread until a batch has it.
 @usableFromInline
@@ -32,8 +33,8 @@ package struct BatchStorage<Record: Sendable>: Sendable {
 /// Memory of large batches that were released, for later ones: allocating and freeing memory for every read costs more than
 /// parsing what was read. From any thread.
 ///
-/// There is one for each loop and protocol, of 4 MiB at most, which is freed when a connection of the loop has nothing to
-/// do; until the next batch the memory of those that are released after it is freed too. Inlinable, so that a client's
+/// There is one for each loop and protocol, of 4 MiB at most, which is freed as ``MemoryTrimming`` says, and when a connection
+/// of the loop ends; until the next batch the memory of those that are released after it is freed too. Inlinable, so that a client's
 /// module gets code of its own for its own records.
 @usableFromInline
 package final class BatchPool<Record: Sendable>: Sendable {
@@ -99,5 +100,31 @@ package final class BatchPool<Record: Sendable>: Sendable {
             return kept
         }
         withExtendedLifetime(dropped) {}
+    }
+}
+
+/// When the memory is freed that large reads have left behind: ten seconds after the last of them. Neither keep alive nor
+/// heart-beats tell that a connection is quiet: it may have none.
+package struct MemoryTrimming: Sendable {
+    /// `Int64.max` while there is nothing to free.
+    package private(set) var deadline = Int64.max
+    private var lastUse: Int64 = 0
+    private static let patience: Int64 = 10_000_000_000
+
+    package init() {}
+
+    /// Memory was used that is worth freeing.
+    package mutating func noteUse(at now: Int64) {
+        lastUse = now
+        // Not moved by each use: that would set the loop's timer each time.
+        if deadline == .max { deadline = now.advanced(byNanoseconds: Self.patience) }
+    }
+
+    /// Whether the memory is to be freed now.
+    package mutating func isDue(at now: Int64) -> Bool {
+        guard now >= deadline else { return false }
+        let quietSince = lastUse.advanced(byNanoseconds: Self.patience)
+        deadline = now >= quietSince ? .max : quietSince
+        return deadline == .max
     }
 }

@@ -33,6 +33,8 @@ package final class PendingReplies<Message: ReplyMessage, Failure: ClientError>:
     private final class Request: @unchecked Sendable {
         // Sendable because the `var`s are used on the loop's thread only.
         let correlation: [UInt8]
+        /// The place in the order in which requests were registered.
+        var number: UInt64 = 0
         /// Ends when the request can be sent.
         let address = PendingCall<Result<String, Failure>>()
         let reply = PendingCall<Result<Message, Failure>>()
@@ -58,6 +60,8 @@ package final class PendingReplies<Message: ReplyMessage, Failure: ClientError>:
     private var endedWhileWaiting = 0
     /// Requests that may have been sent, by their correlation.
     private var requests: [[UInt8]: Request] = [:]
+    /// How many requests were registered.
+    private var registeredCount: UInt64 = 0
 
     /// - Parameter subscribe: makes the subscription; called for the first request, and again after it has ended.
     package init(loop: EventLoop, subscribe: @escaping Subscribe) {
@@ -119,7 +123,7 @@ package final class PendingReplies<Message: ReplyMessage, Failure: ClientError>:
 
     /// The replies to all requests that were sent are lost.
     package func fail(_ failure: Failure) {
-        for request in requests.values { end(request, .failure(failure)) }
+        for request in requests.values.sorted(by: { $0.number < $1.number }) { end(request, .failure(failure)) }
     }
 
     /// The connection has ended, and the replies with it: requests wait until the next one has subscribed.
@@ -207,6 +211,8 @@ package final class PendingReplies<Message: ReplyMessage, Failure: ClientError>:
                         "Another request with the correlation '\(correlation)' still waits for its reply. Give each request one of its own, or leave it out.",
                         answer: nil, underlying: nil)))
         }
+        registeredCount += 1
+        request.number = registeredCount
         requests[request.correlation] = request
         request.address.end(.success(address))
     }

@@ -73,30 +73,20 @@ package final class SendBatch<Message: Sendable, Answer: Sendable>: @unchecked S
     package nonisolated(nonsending) func wait<Machine: LinkMachine & ~Copyable>(
         downTo few: Int = 0, under link: Link<Machine>
     ) async -> Bool {
-        let number = Atomic<UInt64>(0)
-        return await waiting { waiter in
-            var waiter: Waiter<Bool>? = waiter
-            let ended = link.perform { _ -> Resumption<Bool>? in
-                guard let waiter = waiter.take() else { return nil }
-                return add(waiter, downTo: few, number)
-            }
-            ended?.resume()
-        } onCancel: {
-            link.perform { _ in takeWait(number.load(ordering: .relaxed)) }?.resume(returning: false)
+        await link.wait(cancelled: false) { _, waiter in
+            add(waiter, downTo: few)
+        } take: { _, number in
+            takeWait(number)
         }
     }
 
-    /// Returns the waiter with its answer if it need not wait.
-    private func add(
-        _ waiter: consuming Waiter<Bool>, downTo few: Int, _ number: borrowing Atomic<UInt64>
-    ) -> Resumption<Bool>? {
-        if unansweredCount <= few { return Resumption(waiter, true) }
-        if Task.isCancelled { return Resumption(waiter, false) }
+    private func add(_ waiter: consuming Waiter<Bool>, downTo few: Int) -> BegunWait<Bool> {
+        if unansweredCount <= few { return .ended(Resumption(waiter, true)) }
+        if Task.isCancelled { return .ended(Resumption(waiter, false)) }
         lastWait += 1
-        number.store(lastWait, ordering: .relaxed)
         waits.append(Wait(waiter: waiter, few: few, number: lastWait))
         fewAwaited = max(fewAwaited, few)
-        return nil
+        return .waits(lastWait)
     }
 
     private func takeWait(_ number: UInt64) -> Waiter<Bool>? {
@@ -151,11 +141,12 @@ package final class SendBatch<Message: Sendable, Answer: Sendable>: @unchecked S
 package struct SendBatches<Message: Sendable, Answer: Sendable>: Sendable {
     @usableFromInline package typealias Batch = SendBatch<Message, Answer>
 
-    /// Set in the tokens of messages of a batch. Below are 31 bits of its number, then 32 bits of the message's place.
+    /// Set in the tokens of messages of a batch. Below are a bit of the owner's, 30 bits of the batch's number, and 32 bits of
+    /// the message's place.
     @inlinable package static var bit: UInt64 { 1 << 63 }
 
     @usableFromInline var byID: [UInt64: Batch] = [:]
-    private var lastID: UInt64 = 0
+    var lastID: UInt64 = 0
     /// The batch that was answered last: the next answer is most likely for it too.
     @usableFromInline var last: Batch?
     /// Those of which few enough messages are unanswered for a task that waits.
@@ -169,7 +160,7 @@ package struct SendBatches<Message: Sendable, Answer: Sendable>: Sendable {
     package func contains(_ token: UInt64) -> Bool { byID[Self.id(of: token)] != nil }
 
     package mutating func add(_ batch: Batch) {
-        repeat { lastID = (lastID + 1) & 0x7FFF_FFFF } while byID[lastID] != nil
+        repeat { lastID = lastID % 0x3FFF_FFFF + 1 } while byID[lastID] != nil
         batch.id = lastID
         byID[lastID] = batch
     }

@@ -1,6 +1,5 @@
 import Messaging
 import STOMPCore
-import Synchronization
 import Transport
 import Wire
 
@@ -19,18 +18,26 @@ struct STOMPSender {
         in transaction: STOMPTransaction?
     ) throws(STOMPError) -> Bool {
         let limit = core.configuration.maximumOutboxBytes
-        return try core.link.perform { machine throws(STOMPError) in
+        return try asking { machine throws(STOMPUsageError) in
             guard machine.engine.output.count < limit else { return false }
-            do throws(STOMPUsageError) {
-                // Only heart-beats need the time, and the write updates that anyway: the clock need not be read.
-                try machine.engine.send(
-                    destination: destination, headers: headers, body: body, transaction: transaction,
-                    omitsContentLength: omitsContentLength, at: machine.engine.timing.lastWrite)
-            } catch {
-                throw core.explain(error)
-            }
+            // Only heart-beats need the time, and the write updates that anyway: the clock need not be read.
+            try machine.engine.send(
+                destination: destination, headers: headers, body: body, transaction: transaction,
+                omitsContentLength: omitsContentLength, at: machine.engine.timing.lastWrite)
             machine.sentCount += 1
             return true
+        }
+    }
+
+    /// Calls the engine, and explains its error once the lock is released. Unlike that of all clients it is compiled for STOMP
+    /// alone: one send passes here.
+    private func asking<Answer>(
+        urgent: Bool = false, _ body: (inout STOMPMachine) throws(STOMPUsageError) -> Answer
+    ) throws(STOMPError) -> Answer {
+        do throws(STOMPUsageError) {
+            return try core.link.perform(urgent: urgent, body)
+        } catch {
+            throw core.explain(error)
         }
     }
 
@@ -40,26 +47,14 @@ struct STOMPSender {
     func write<Answer>(
         urgent: Bool = false, _ body: (inout STOMPEngine, _ now: Int64) throws(STOMPUsageError) -> Answer
     ) throws(STOMPError) -> Answer {
-        try core.link.perform(urgent: urgent) { machine throws(STOMPError) in
-            do throws(STOMPUsageError) {
-                return try body(&machine.engine, core.loop.now)
-            } catch {
-                throw core.explain(error)
-            }
-        }
+        try asking(urgent: urgent) { machine throws(STOMPUsageError) in try body(&machine.engine, core.loop.now) }
     }
 
     /// Acknowledges or rejects a message.
     func answer(
         _ messageHeaders: RawSpan, _ body: (inout STOMPEngine, RawSpan, Int64) throws(STOMPUsageError) -> Void
     ) throws(STOMPError) {
-        try core.link.perform { machine throws(STOMPError) in
-            do throws(STOMPUsageError) {
-                try body(&machine.engine, messageHeaders, core.loop.now)
-            } catch {
-                throw core.explain(error)
-            }
-        }
+        try asking { machine throws(STOMPUsageError) in try body(&machine.engine, messageHeaders, core.loop.now) }
     }
 
     // MARK: With a receipt
@@ -68,47 +63,43 @@ struct STOMPSender {
     nonisolated(nonsending) func confirmed(
         _ body: (inout STOMPEngine, _ receiptToken: UInt64, _ now: Int64) throws(STOMPUsageError) -> Void
     ) async throws(STOMPError) {
-        let token = Atomic(Waiters<STOMPMachine.ReceiptAnswer>.noToken)
-        let answer = await waiting { waiter in
-            var waiter: Waiter<STOMPMachine.ReceiptAnswer>? = waiter
-            let ended = core.link.perform(urgent: true) { machine -> Resumption<STOMPMachine.ReceiptAnswer>? in
-                guard let waiter = waiter.take() else { return nil }
-                return machine.awaitReceipt(waiter, token, core, body)
+        try await receipt { machine, waiter, refusal in
+            machine.awaitReceipt(waiter, at: core.loop.now, &refusal) { machine, token, now throws(STOMPUsageError) in
+                try body(&machine.engine, token, now)
             }
-            ended?.resume()
-        } onCancel: {
-            cancel(token)
-        }
-        try answer.get()
-    }
-
-    /// Ends the wait of a sender whose task was cancelled.
-    private func cancel(_ token: borrowing Atomic<UInt64>) {
-        core.link.perform { $0.receipts.take(token.load(ordering: .relaxed)) }?
-            .resume(returning: .failure(.cancelledWait))
+        }.get()
     }
 
     /// Sends a message, and waits for its receipt.
     nonisolated(nonsending) func sendConfirmed(_ message: STOMPReadySend) async throws(STOMPError) {
         while true {
             var outboxWasFull = false
-            let token = Atomic(Waiters<STOMPMachine.ReceiptAnswer>.noToken)
             // Order is settled before the caller suspends.
-            let answer = await waiting { waiter in
-                var waiter: Waiter<STOMPMachine.ReceiptAnswer>? = waiter
-                let ended = core.link.perform(urgent: true) { machine -> Resumption<STOMPMachine.ReceiptAnswer>? in
-                    guard let waiter = waiter.take() else { return nil }
-                    outboxWasFull = machine.engine.output.count >= core.configuration.maximumOutboxBytes
-                    if outboxWasFull { return Resumption(waiter, .success(())) }
-                    return machine.send(message, waiter, token, core)
-                }
-                ended?.resume()
-            } onCancel: {
-                cancel(token)
+            let answer = await receipt { machine, waiter, refusal in
+                outboxWasFull = machine.engine.output.count >= core.configuration.maximumOutboxBytes
+                if outboxWasFull { return .ended(Resumption(waiter, .success(()))) }
+                return machine.send(message, waiter, at: core.loop.now, &refusal)
             }
             if !outboxWasFull { return try answer.get() }
             try await roomInOutbox()
         }
+    }
+
+    /// Waits for the receipt of a frame that `begin` writes.
+    ///
+    /// - Parameter begin: says why the engine refuses the frame, which is explained once the lock is released.
+    private nonisolated(nonsending) func receipt(
+        _ begin: (inout STOMPMachine, consuming Waiter<STOMPMachine.ReceiptAnswer>, _ refusal: inout STOMPUsageError?)
+            ->
+            BegunWait<STOMPMachine.ReceiptAnswer>
+    ) async -> STOMPMachine.ReceiptAnswer {
+        var refusal: STOMPUsageError?
+        let answer = await core.link.wait(urgent: true, cancelled: .failure(.cancelledWait)) { machine, waiter in
+            begin(&machine, waiter, &refusal)
+        } take: {
+            $0.receipts.take($1)
+        }
+        return refusal.map { .failure(core.explain($0)) } ?? answer
     }
 
     /// Waits until a frame for which the outbox had no room can be tried again.

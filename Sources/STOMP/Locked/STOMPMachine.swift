@@ -1,6 +1,5 @@
 import Messaging
 import STOMPCore
-import Synchronization
 import Transport
 import Wire
 
@@ -23,11 +22,7 @@ struct STOMPMachine: ClientMachine, ~Copyable {
     /// The server did not answer CONNECT, sent nothing for much longer than its heart-beat, or no receipt for too long.
     private var serverIsSilent = false
     private(set) var wantsReadingPaused = false
-    /// When the loop's memory for large batches is freed unless another one has arrived; `Int64.max` once it is.
-    private var trimDeadline = Int64.max
-    private var lastLargeRead: Int64 = 0
-    /// How long no large batch has to arrive. Heart-beats are no sign for it: a connection may have none.
-    private static let patience: Int64 = 10_000_000_000
+    private var trimming = MemoryTrimming()
 
     /// Set in the tokens of SUBSCRIBE and UNSUBSCRIBE, whose answers go to ``STOMPSubscriptions``.
     /// The tokens of ``batches`` have a bit of their own above it, those of ``receipts`` are below.
@@ -48,7 +43,7 @@ struct STOMPMachine: ClientMachine, ~Copyable {
         _modify { yield &engine.output }
     }
 
-    var nextDeadline: Int64 { mutating get { min(engine.nextDeadlineInPlace(), trimDeadline) } }
+    var nextDeadline: Int64 { mutating get { min(engine.nextDeadlineInPlace(), trimming.deadline) } }
     var isLatencyBound: Bool { mutating get { engine.pendingReceiptsInPlace() <= 1 } }
     var wantsClose: Bool { mutating get { asksToClose || engine.shouldClose } }
     var abandonsOutput: Bool { mutating get { serverIsSilent || engine.phase == .connecting } }
@@ -74,7 +69,7 @@ struct STOMPMachine: ClientMachine, ~Copyable {
         afterLock.core = core
         engine.connectionClosed(at: now, into: &afterLock.effects)
         asksToClose = false
-        trimDeadline = .max
+        trimming = MemoryTrimming()
         wantsReadingPaused = false
         afterLock.closed = .some(error)
         collect(into: afterLock, at: now)
@@ -98,20 +93,14 @@ struct STOMPMachine: ClientMachine, ~Copyable {
         afterLock.connection = engine.connection
         if afterLock.hasConnected, let core { afterLock.subscriptions = core.subscriptions.writeAll(to: &engine) }
         if !afterLock.effects.messages.isEmpty { route(into: afterLock) }
-        if bytes.byteCount >= BatchPool<STOMPMessageRecord>.minimumBytes {
-            lastLargeRead = now
-            if trimDeadline == .max { trimDeadline = now + Self.patience }
-        }
+        if bytes.byteCount >= BatchPool<STOMPMessageRecord>.minimumBytes { trimming.noteUse(at: now) }
         collect(into: afterLock, at: now)
         return consumed
     }
 
     mutating func handleTimeout(at now: Int64, progress: LinkProgress, into afterLock: STOMPAfterLock) {
         afterLock.core = core
-        if now >= trimDeadline {
-            afterLock.isQuiet = now - lastLargeRead >= Self.patience
-            trimDeadline = afterLock.isQuiet ? .max : lastLargeRead + Self.patience
-        }
+        afterLock.isQuiet = trimming.isDue(at: now)
         let beats = engine.heartBeatsSent
         engine.handleTimeout(
             at: now, bytesWritten: progress.total, bytesAcknowledged: progress.acknowledged, into: &afterLock.effects)
@@ -120,37 +109,35 @@ struct STOMPMachine: ClientMachine, ~Copyable {
         collect(into: afterLock, at: now)
     }
 
-    /// Writes SEND with a receipt. Returns the waiter with its answer if it need not wait.
+    /// Writes SEND with a receipt.
     mutating func send(
-        _ message: STOMPReadySend, _ waiter: consuming Waiter<ReceiptAnswer>, _ token: borrowing Atomic<UInt64>,
-        _ core: STOMPClientCore
-    ) -> Resumption<ReceiptAnswer>? {
-        let ended = awaitReceipt(waiter, token, core) { engine, token, now throws(STOMPUsageError) in
-            try engine.send(
+        _ message: STOMPReadySend, _ waiter: consuming Waiter<ReceiptAnswer>, at now: Int64,
+        _ refusal: inout STOMPUsageError?
+    ) -> BegunWait<ReceiptAnswer> {
+        awaitReceipt(waiter, at: now, &refusal) { machine, token, now throws(STOMPUsageError) in
+            try machine.engine.send(
                 destination: message.destination, headers: message.headers, body: message.body, receiptToken: token,
                 transaction: message.transaction, omitsContentLength: message.omitsContentLength, at: now)
+            machine.sentCount += 1
         }
-        if ended == nil { sentCount += 1 }
-        return ended
     }
 
-    /// Lets `body` write a frame with a receipt. Returns the waiter with its answer if it was refused.
+    /// Lets `body` write a frame with a receipt.
     ///
-    /// - Parameter token: gets the token of the waiter.
+    /// - Parameter refusal: why the engine did not write it; the caller gets that instead of its answer.
     mutating func awaitReceipt(
-        _ waiter: consuming Waiter<ReceiptAnswer>, _ token: borrowing Atomic<UInt64>, _ core: STOMPClientCore,
-        _ body: (inout STOMPEngine, _ receiptToken: UInt64, _ now: Int64) throws(STOMPUsageError) -> Void
-    ) -> Resumption<ReceiptAnswer>? {
-        if Task.isCancelled { return Resumption(waiter, .failure(.cancelledWait)) }
-        let added = receipts.add(waiter)
+        _ waiter: consuming Waiter<ReceiptAnswer>, at now: Int64, _ refusal: inout STOMPUsageError?,
+        _ body: (inout STOMPMachine, _ receiptToken: UInt64, _ now: Int64) throws(STOMPUsageError) -> Void
+    ) -> BegunWait<ReceiptAnswer> {
+        if Task.isCancelled { return .ended(Resumption(waiter, .failure(.cancelledWait))) }
+        let token = receipts.add(waiter)
         do throws(STOMPUsageError) {
-            try body(&engine, added, core.loop.now)
+            try body(&self, token, now)
         } catch {
-            guard let waiter = receipts.take(added) else { return nil }
-            return Resumption(waiter, .failure(core.explain(error)))
+            refusal = error
+            if let waiter = receipts.take(token) { return .ended(Resumption(waiter, .success(()))) }
         }
-        token.store(added, ordering: .relaxed)
-        return nil
+        return .waits(token)
     }
 
     /// Ends the connection without waiting until its output is written, which the server may never take.

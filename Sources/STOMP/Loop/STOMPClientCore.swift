@@ -26,8 +26,6 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
     private(set) var profile = STOMPBrokerProfile.generic
     /// Whether that broker expects the lifetime of a message rather than the time when it ends; from any thread.
     let expiresRelatively = Atomic(false)
-    /// Whether the client leaves its server for another one; from any thread.
-    private let isMoving = Atomic(false)
     /// Why the connection is about to close, if that is known before it does.
     private var closeReason: STOMPError?
     /// Why this client ends the connection, if it does so without DISCONNECT: it explains what follows.
@@ -70,12 +68,7 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
     }
 
     func explain(_ error: STOMPUsageError) -> STOMPError {
-        if error.code == .disconnecting, isMoving.load(ordering: .relaxed) {
-            return STOMPError(
-                .notConnected,
-                "The client is moving to another server. Call connect(), which returns when it is connected again.",
-                underlying: error)
-        }
+        if error.code == .disconnecting { return reasonConnectionEnds(error) ?? STOMPError(error) }
         guard error.code == .notConnected, case .disconnected = news.state else { return STOMPError(error) }
         return reasonNotSupervised
     }
@@ -83,11 +76,6 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
     // MARK: What the supervisor asks
 
     func connectionWillOpen() { (closeReason, givenUp) = (nil, nil) }
-
-    func willMove(after age: Int64) {
-        isMoving.store(true, ordering: .relaxed)
-        reportMove(after: age)
-    }
 
     func verdict(on failure: STOMPError) -> ReconnectVerdict {
         let verdict = failure.verdict(hasCredentialsProvider: credentialsSource.isFresh)
@@ -110,7 +98,7 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
         reason = givenUp ?? reason
         (closeReason, givenUp) = (nil, nil)
         // Nobody called `disconnect()`.
-        let isMove = isMoving.exchange(false, ordering: .relaxed) && reason.code == .disconnected
+        let isMove = endMove() && reason.code == .disconnected
         subscriptions.connectionClosed(
             isMove
                 ? STOMPError(

@@ -63,12 +63,12 @@ public struct STOMPLimits: Sendable, Hashable {
         self.maximumBodyBytes = maximumBodyBytes
     }
 
-    /// Offsets inside a frame are 32 bits wide, so no bound may reach further than a gigabyte.
     /// For frames that are in memory already.
     package static let unbounded = STOMPLimits(
         maximumLineBytes: .max, maximumHeaders: .max, maximumHeaderBytes: .max, maximumBodyBytes: .max
     ).clamped
 
+    /// Offsets inside a frame are 32 bits wide, so no bound may reach further than a gigabyte.
     var clamped: STOMPLimits {
         func clamp(_ value: Int, _ most: Int) -> Int { min(max(value, 0), most) }
         return STOMPLimits(

@@ -134,7 +134,7 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
         switch code {
         case LinkPost.settle:
             settle(at: now)
-        case LinkPost.continueSending: sendAndWatch(at: now)
+        case LinkPost.continueSending: sendOnLoop(at: now)
         case LinkPost.broken: endBrokenConnection(at: now)
         case LinkPost.drop: endConnection(nil, at: now)
         case LinkPost.reportDiscarded: reportDiscarded()
@@ -209,22 +209,16 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
         if let stream { watch(stream) }
         switch next {
         case .nothing: break
-        case .send: sendAndWatch(at: now)
+        case .send: sendOnLoop(at: now)
         case .close: closeInOrder(at: now)
         case .abandon: endConnection(nil, at: now)
         }
     }
 
-    /// Writes, and watches the last bytes of a connection if the stream has no room for them: most leave at once.
-    private func sendAndWatch(at now: Int64) {
+    /// Writes, and settles once more if the stream has no room for everything: the last bytes of a connection have a deadline.
+    private func sendOnLoop(at now: Int64) {
         send(rounds: 16)
-        guard sendIsBlocked else { return }
-        let deadline = state.withLock { state -> Int64? in
-            guard machine.value.wantsClose, let stream = state.stream else { return nil }
-            state.armedDeadline = min(state.armedDeadline, closing.begin(at: now, stream.progress))
-            return state.armedDeadline
-        }
-        if let deadline { loop.setDeadline(self, to: deadline) }
+        if sendIsBlocked { settle(at: now) }
     }
 
     /// Tells the selector what the stream is to be watched for, if that has changed.

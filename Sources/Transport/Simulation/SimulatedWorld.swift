@@ -442,5 +442,4 @@ package final class SimulatedWorld: Sendable {
     package var traceHash: UInt64 { state.withLock { $0.trace.hash } }
     /// The latest steps, one line each.
     package var latestSteps: [String] { state.withLock { $0.trace.lines } }
-    package var stepCount: Int { state.withLock { $0.trace.count } }
 }

@@ -37,30 +37,15 @@ package final class PendingCall<Answer: Sendable>: @unchecked Sendable {
     @discardableResult
     package func end(_ answer: Answer) -> Bool {
         var isFirst = false
-        take(answer, &isFirst)?.resume()
-        return isFirst
-    }
-
-    /// Ends the call under the lock of its owner: returns the caller, if it waits, to be resumed after the lock is released.
-    @inlinable
-    package func take(_ answer: Answer) -> Resumption<Answer>? {
-        var isFirst = false
-        return take(answer, &isFirst)
-    }
-
-    @inlinable
-    func take(_ answer: Answer, _ isFirst: inout Bool) -> Resumption<Answer>? {
-        var isFirstNow = false
         let waiter = lock.withLock { _ -> Waiter<Answer>? in
             guard !hasEnded else { return nil }
-            isFirstNow = true
+            isFirst = true
             hasEnded = true
             if self.waiter == nil { early = Shared(answer) }
             return self.waiter.take()
         }
-        isFirst = isFirstNow
-        guard let waiter else { return nil }
-        return Resumption(waiter, answer)
+        if let waiter { waiter.resume(returning: answer) }
+        return isFirst
     }
 
     /// Waits for the end; once.

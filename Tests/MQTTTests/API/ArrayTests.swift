@@ -168,7 +168,8 @@ struct ArrayTests {
         for next in [100, 200, 250] {
             let unsent = client.core.link.perform { machine in
                 var unsent: [MQTTMachine.Unsent] = []
-                _ = machine.feed(batch, client.core.settings, upTo: .max, &unsent)
+                var dropped = MQTTEndedPublishers()
+                _ = machine.feed(batch, client.core.settings, upTo: .max, &unsent, &dropped)
                 return unsent
             }
             #expect(batch.next == next && unsent.allSatisfy { $0.error?.code == .invalidTopic })

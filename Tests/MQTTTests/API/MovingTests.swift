@@ -1,9 +1,11 @@
 import LoopbackBroker
-import MQTT
+import MQTTCore
 import Synchronization
 import TestSupport
 import Testing
 import Transport
+
+@testable import MQTT
 
 @Suite("Client: leaving a server for another one", .turns)
 struct MovingTests {
@@ -21,6 +23,13 @@ struct MovingTests {
             change(&configuration)
             client = MQTTClient(
                 try brokers[0].mqttURL, try brokers[1].mqttURL, configuration: configuration, clock: clock)
+        }
+
+        /// Begins a task on the loop, so that the clock's next step waits until it has begun.
+        func begin<Success: Sendable>(
+            _ body: @escaping @Sendable () async throws -> Success
+        ) -> Task<Success, any Error> {
+            Task(executorPreference: clock.loop) { try await body() }
         }
 
         /// The place of the client's server in the list.
@@ -45,6 +54,40 @@ struct MovingTests {
             await client.disconnect()
             for broker in brokers { await broker.stop() }
         }
+    }
+
+    /// Its session ends with the connection, so that DISCONNECT waits for the exchange, two seconds at most.
+    @Test func `while the client moves, what cannot be sent says so, and not that the application has disconnected`()
+        async throws
+    {
+        let place = try await Place()
+        let client = place.client
+        try await client.connect()
+        let messages = try await client.subscribe(to: "a")
+        place.brokers[0].changeFaults { $0.withholdsAcknowledgements = true }
+        let publishing = place.begin { try await client.publish("waits", to: "b", qos: .exactlyOnce) }
+        await place.clock.waitUntilQuiet()
+        let moving = place.begin { try await client.reconnect() }
+        await place.clock.waitUntilQuiet()
+        // As for UNSUBSCRIBE and AUTH.
+        let refusal = MQTTUsageError(.closing, "The connection is being closed.")
+        let error = client.core.explain(refusal)
+        #expect(error.code == .notConnected && error.message.contains("moving to another server"))
+        await place.clock.advance(by: .seconds(2))
+        try await moving.value
+        _ = try await publishing.value
+        // The connection is another one, and ends because the application says so.
+        place.brokers[1].changeFaults { $0.withholdsAcknowledgements = true }
+        let last = place.begin { try await client.publish("waits", to: "b", qos: .exactlyOnce) }
+        await place.clock.waitUntilQuiet()
+        let leaving = place.begin { await client.disconnect() }
+        await place.clock.waitUntilQuiet()
+        #expect(client.core.explain(refusal).code == .disconnected)
+        await place.clock.advance(by: .seconds(2))
+        try await leaving.value
+        _ = await last.result
+        withExtendedLifetime(messages) {}
+        await place.stop()
     }
 
     @Test func `reconnect() moves to the next server, with what waits, and no will is published`() async throws {
@@ -183,7 +226,7 @@ struct MovingTests {
     @Test func `disconnect(reason:) while the client moves says so to the server`() async throws {
         let place = try await Place { $0.version = .v5_0 }
         let moving = try await beginMoving(place)
-        let ending = Task { try await place.client.disconnect(reason: .disconnectWithWillMessage) }
+        let ending = place.begin { try await place.client.disconnect(reason: .disconnectWithWillMessage) }
         for _ in 0..<20 { await place.clock.advance(by: .milliseconds(100)) }
         try await ending.value
         await #expect(throws: MQTTError.self) { try await moving.value }
@@ -202,7 +245,7 @@ struct MovingTests {
         }
         let moving = try await beginMoving(place, receives: true)
         #expect(place.brokers[0].sessionCount == 1)
-        let discarding = Task { try await place.client.discardSession() }
+        let discarding = place.begin { try await place.client.discardSession() }
         for _ in 0..<40 { await place.clock.advance(by: .milliseconds(100)) }
         try await discarding.value
         await #expect(throws: MQTTError.self) { try await moving.value }

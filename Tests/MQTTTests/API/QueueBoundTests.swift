@@ -67,6 +67,29 @@ struct QueueBoundTests {
         await bench.stop()
     }
 
+    @Test(arguments: [MQTTConfiguration.QueueOverflow.reject, .dropOldest, .newestPerTopic, .wait])
+    func `an array that is larger than the queue waits without a connection, and nothing is dropped for it`(
+        overflow: MQTTConfiguration.QueueOverflow
+    ) async throws {
+        let bench = try await Bench()
+        bench.setNetwork(up: false)
+        let client = bench.client {
+            $0.maximumQueuedMessages = 2
+            $0.queueOverflow = overflow
+        }
+        await client.start()
+        try await client.enqueue(small)
+        let small = small
+        let publishing = Task { await client.publish([small, small, small]) }
+        #expect(await eventually { client.backlog.queuedMessages == 2 })
+        bench.setNetwork(up: true)
+        let results = await publishing.value
+        try results.check()
+        #expect(client.counters.messagesSent == 4)
+        await client.disconnect()
+        await bench.stop()
+    }
+
     @Test func `an outbox without room for a byte takes one message at a time`() async throws {
         let bench = try await Bench()
         let client = try await bench.connected { $0.maximumOutboxBytes = 0 }

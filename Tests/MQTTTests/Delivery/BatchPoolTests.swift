@@ -27,6 +27,37 @@ struct BatchPoolTests {
         #expect(!MQTTBatchPool.keeps([UInt8](repeating: 0, count: 2 << 20)))
     }
 
+    /// Without keep alive nothing else happens on the connection.
+    @Test(arguments: [false, true])
+    func `the memory of large reads is freed when nothing comes for ten seconds, or the connection ends`(
+        isClosed: Bool
+    ) async throws {
+        let clock = try ManualClock()
+        let broker = try await LoopbackBroker.start(clock: clock)
+        var configuration = MQTTConfiguration(clientID: "reader")
+        configuration.keepAlive = .zero
+        let client = MQTTClient(broker.urls.mqtt ?? "", configuration: configuration, clock: clock)
+        try await client.connect()
+        let messages = try await client.subscribe(to: "a", qos: .atLeastOnce)
+        await broker.publish([UInt8](repeating: 1, count: 100_000), to: "a", qos: .atLeastOnce)
+        #expect(try await messages.first(1).first?.payload.count == 100_000)
+        await clock.waitUntilQuiet()
+        let pool = await clock.loop.result {
+            clock.loop.sharedObject(MQTTAfterLock.self) { MQTTAfterLock() }.pool
+        }
+        #expect(pool.keptBytes > 0)
+        if isClosed {
+            await client.disconnect()
+        } else {
+            await clock.advance(by: .seconds(9))
+            #expect(pool.keptBytes > 0)
+            await clock.advance(by: .seconds(2))
+        }
+        #expect(pool.keptBytes == 0)
+        await client.disconnect()
+        await broker.stop()
+    }
+
     /// The memory of one small message that nobody reads, after another connection of its loop has left something behind.
     private func memoryOfSmallMessage(after leave: @escaping @Sendable (MQTTAfterLock) -> Void) async throws -> Int {
         let clock = try ManualClock()

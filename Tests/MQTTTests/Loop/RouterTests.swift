@@ -28,6 +28,19 @@ struct RouterTests {
         return ids(router.routes(at: topic.withUTF8Span { router.number(for: $0) }))
     }
 
+    @Test func `subscription identifiers begin again, and none is given twice`() throws {
+        let router = MQTTRouter()
+        let overlapping = route("a/+", "a/#")
+        add(overlapping, to: router)
+        router.lastIdentifier = 134_217_728
+        router.identify(overlapping)
+        let given = router.orderedEntries.map(\.value.identifier)
+        #expect(given == [134_217_729, 134_217_730])
+        // The last one of the protocol.
+        router.lastIdentifier = 268_435_454
+        #expect((0..<3).map { _ in router.makeIdentifier() } == [268_435_455, 134_217_728, 134_217_731])
+    }
+
     @Test func `shared and plain subscriptions of one filter all get their messages, in the order they came`() {
         let routes = [
             route("a/+"), route("$share/one/a/+"), route("$share/two/a/+"), route("a/+"), route("$share/one/a/+"),

@@ -39,6 +39,12 @@ private final class ReplyBatch: DeliveryBatch {
 
 private final class Handle: Sendable {}
 
+/// What became of requests.
+private final class Log: Sendable {
+    let sent = Atomic(0)
+    let failed = Lock<[Int]>([])
+}
+
 @Suite("Requests: pending replies", .turns)
 struct PendingRepliesTests {
     private typealias Replies = PendingReplies<Reply, Failure>
@@ -70,6 +76,31 @@ struct PendingRepliesTests {
             try await group.waitForAll()
         }
         #expect(subscriptions.load(ordering: .relaxed) == 1)
+    }
+
+    @Test func `requests that lose their connection fail in the order in which they were sent`() async throws {
+        let clock = try ManualClock()
+        let replies = Replies(loop: clock.loop) { _ in Replies.Subscription(address: "replies", handle: Handle()) }
+        let log = Log()
+        try await withTaskExecutorPreference(clock.loop) {
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for number in 0..<20 {
+                    group.addTask {
+                        do {
+                            _ = try await replies.reply(
+                                correlation: [UInt8(number)], within: .seconds(60), late: Failure.late.message
+                            ) { _ in log.sent.add(1, ordering: .relaxed) }
+                        } catch {
+                            log.failed.withLock { $0.append(number) }
+                        }
+                    }
+                }
+                while log.sent.load(ordering: .relaxed) < 20 { await Task.yield() }
+                await clock.loop.result { replies.fail(.lost) }
+                try await group.waitForAll()
+            }
+        }
+        #expect(log.failed.withLock { $0 } == Array(0..<20))
     }
 
     @Test func `a subscription that ends before the task that made it runs on is made again`() async throws {
