@@ -6,9 +6,14 @@ import Wire
 /// Carries the plan out; on the loop's thread.
 extension Simulation {
     func begin() {
-        let alarms = plan.entries.map { entry in
+        var alarms = plan.entries.map { entry in
             (at(entry.time), LoopAlarm(loop: clock.loop) { [weak self] _ in self?.perform(entry) })
         }
+        // A cut waits for a packet, on a connection without traffic for as long as the world lasts.
+        let end = LoopAlarm(loop: clock.loop) { [weak self] _ in
+            for link in self?.world.links ?? [] { link.cutNoMore() }
+        }
+        alarms.append((at(options.duration), end))
         state.withLock { $0.alarms = alarms.map(\.1) }
         for (time, alarm) in alarms { alarm.set(time) }
     }

@@ -34,7 +34,13 @@ package final class SimulatedLink: @unchecked Sendable {
     ///
     /// - Parameter count: packets of this direction that begin before.
     package func cut(_ place: SimulatedCut, isUp: Bool, after count: Int) {
-        (isUp ? up : down).schedule(place, after: count)
+        (isUp ? up : down).schedule((place, count))
+    }
+
+    /// Cuts that have found no packet so far do not happen any more.
+    package func cutNoMore() {
+        up.schedule(nil)
+        down.schedule(nil)
     }
 
     /// A direction, or both, carry nothing any more: the connection stays open, and what is written vanishes.
@@ -165,7 +171,7 @@ final class SimulatedPipe: @unchecked Sendable {
         writer?.notify()
     }
 
-    func schedule(_ place: SimulatedCut, after count: Int) { planned = (place, count) }
+    func schedule(_ cut: (place: SimulatedCut, count: Int)?) { planned = cut }
 
     // Safe: callers pass buffers that live for the call, as streams do.
     func write(_ buffer: UnsafeRawBufferPointer) -> IOResult {

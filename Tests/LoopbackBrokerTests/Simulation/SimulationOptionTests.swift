@@ -325,6 +325,26 @@ import Testing
         #expect(count > 50)
     }
 
+    @Test func `A cut that has found no packet by the end of the duration does not happen`() async throws {
+        var options = SimulationOptions()
+        options.faults = .cuts
+        options.duration = .seconds(20)
+        for seed in 0..<UInt64(20) {
+            try await Simulation.run(seed: seed, options: options) { world in
+                let broker = try await world.startBroker()
+                let client = try MQTTClient(broker.mqttURL, clock: world.clock)
+                try await client.connect()
+                // Without traffic, so that no cut finds a packet.
+                try await world.faultsHaveEnded()
+                for number in 0..<10 { try await client.publish("\(number)", to: "t", qos: .atLeastOnce) }
+                let count = client.counters.connections
+                try world.require(count == 1, "The client made \(count) connections.")
+                await client.disconnect()
+                await broker.stop()
+            }
+        }
+    }
+
     @Test(arguments: [true, false])
     func `A failing world is shrunk unless the options say otherwise`(_ shrinks: Bool) async throws {
         var options = SimulationOptions()
