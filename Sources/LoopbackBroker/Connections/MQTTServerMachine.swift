@@ -293,9 +293,10 @@ extension MQTTServerMachine {
     private func arrival(of packet: MQTTPacket, from client: String, topic known: String?) -> LoopbackArrival {
         var topic = known
         var payload: [UInt8] = []
-        var isDuplicate = false
+        var (isDuplicate, hasWill) = (false, false)
         var id: UInt16 = 0
         switch packet {
+        case .connect(let connect): hasWill = connect.will != nil
         case .publish(let publish):
             isDuplicate = publish.isDuplicate
             topic = topic ?? publish.topic
@@ -307,7 +308,7 @@ extension MQTTServerMachine {
         }
         return LoopbackArrival(
             client: client, packet: .mqtt(packet.type), topic: topic, payload: payload, isDuplicate: isDuplicate,
-            packetID: id, continuesSession: continuesSession)
+            packetID: id, hasWill: hasWill, continuesSession: continuesSession)
     }
 
     /// What is in the output is about to be written.

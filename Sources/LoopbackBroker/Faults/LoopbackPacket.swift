@@ -55,6 +55,8 @@ public struct LoopbackArrival: Sendable, Hashable {
     var isDuplicate = false
     /// The packet identifier of PUBREC; 0 for others.
     var packetID: UInt16 = 0
+    /// Whether CONNECT has a will.
+    var hasWill = false
     /// Whether the connection of MQTT continues a session, as its CONNACK reported.
     var continuesSession = false
 

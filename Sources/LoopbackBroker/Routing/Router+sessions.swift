@@ -158,6 +158,9 @@ extension Router {
     /// The seconds for which a session outlives its connection.
     func expiry(ofSession session: Int) -> UInt32 { sessions[session]?.expiry ?? 0 }
 
+    /// What is published when the connection of a session ends without DISCONNECT.
+    func will(ofSession session: Int) -> MQTTWill? { sessions[session]?.will }
+
     func emptyQueue() -> SessionQueue {
         SessionQueue(countLimit: limits.maximumSessionMessages, byteLimit: limits.maximumSessionBytes)
     }

@@ -168,6 +168,7 @@ extension Hub {
         let version: MQTTVersion
         /// As in CONNECT of 5.0.
         let expiry: UInt32
+        let will: MQTTWill?
     }
 
     /// Those that are connected now, in the order in which they connected.
@@ -181,8 +182,11 @@ extension Hub {
             guard case .mqtt(let link, _) = connection else { return nil }
             let (version, session) = link.perform { ($0.engine.version, $0.session) }
             guard session >= 0 else { return nil }
-            let expiry = state.withLock { $0.router.expiry(ofSession: session) }
-            return SessionToTake(client: name, version: version, expiry: expiry)
+            return state.withLock { state in
+                SessionToTake(
+                    client: name, version: version, expiry: state.router.expiry(ofSession: session),
+                    will: state.router.will(ofSession: session))
+            }
         }
     }
 }
@@ -195,6 +199,7 @@ extension LoopbackBroker {
         configuration.clientID = session.client
         configuration.cleanStart = session.expiry == 0
         configuration.sessionExpiry = session.expiry
+        configuration.will = session.will
         let user = hub.options.users?.first
         (configuration.userName, configuration.password) = (user?.name, user.map { Array($0.password.utf8) })
         var engine = MQTTEngine(configuration: configuration)

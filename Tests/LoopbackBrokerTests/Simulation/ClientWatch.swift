@@ -1,6 +1,7 @@
 import MQTT
 import STOMP
 import Synchronization
+import Wire
 
 @testable import LoopbackBroker
 
@@ -198,6 +199,24 @@ extension LoopbackBroker {
             return Set((session ?? nil)?.filters.map { "\($0)" } ?? [])
         }
     }
+
+    /// Collects what is published to a topic from now on, as a durable subscription of STOMP does, but without a connection.
+    func collect(topic: String) {
+        hub.state.withLock { state in
+            let pattern = Destination(Destination.topicPrefix + topic)
+            state.router.queues[Self.collection(of: topic)] = QueueRecord(durablePattern: pattern)
+        }
+    }
+
+    /// The texts that were collected, in their order.
+    func collected(topic: String) -> [String] {
+        hub.state.withLock { state in
+            let messages = state.router.queues[Self.collection(of: topic)]?.messages ?? []
+            return messages.map { String(decoding: $0.message.payload, as: UTF8.self) }
+        }
+    }
+
+    private static func collection(of topic: String) -> ByteKey { ByteKey("collected \(topic)") }
 
     /// The transactions of STOMP that are neither committed nor aborted.
     var openTransactions: Int {

@@ -23,7 +23,8 @@ enum MQTTBounds {
         init(seed: UInt64) { self = Self.allCases[Int(seed / 5 % 3)] }
     }
 
-    static func run(seed: UInt64) async throws {
+    /// What may happen to the world of a seed, and what does.
+    static func world(of seed: UInt64) -> (SimulationOptions, @Sendable (Simulation) async throws -> Void) {
         let kind = Kind(seed: seed)
         var options = SimulationOptions()
         options.acts = ["move the sender", "move the sender", "move the receiver", "tell of a network"]
@@ -33,7 +34,7 @@ enum MQTTBounds {
             options.faults = [.cuts, .refusals, .restarts, .halfOpen, .slowAnswers, .names, .networkChanges]
         case .slow: options.faults = .recoverable
         }
-        try await Simulation.run(seed: seed, options: options) { world in try await run(world, kind) }
+        return (options, { world in try await run(world, kind) })
     }
 
     private static let publishers = 3
@@ -41,7 +42,7 @@ enum MQTTBounds {
     /// The largest message, with its topic and properties.
     private static let largest = 260
     private static let floods = 6
-    private static let floodSize = 500
+    private static let floodPayload = (0..<500).map { UInt8($0 * 7 & 0xFF) }
 
     private static func configuration(
         _ kind: Kind, isKept: Bool, _ random: inout SimulationRandom
@@ -225,10 +226,9 @@ enum MQTTBounds {
     /// Messages of QoS 0 for a reader that is slower, and that loses none of what its client has received.
     private static func flood(_ broker: LoopbackBroker, _ random: SimulationRandom, _ world: Simulation) async {
         var random = random
-        let payload = [UInt8](repeating: 0x20, count: floodSize)
         for _ in 0..<floods {
             try? await world.clock.sleep(for: .milliseconds(Int.random(in: 0...20_000, using: &random)))
-            for _ in 0..<100 { await broker.publish(payload, to: "flood", qos: .atMostOnce) }
+            for _ in 0..<100 { await broker.publish(floodPayload, to: "flood", qos: .atMostOnce) }
         }
     }
 
@@ -238,8 +238,9 @@ enum MQTTBounds {
         var random = random
         let flood = client.subscription(to: "flood", buffer: BufferPolicy(overflow: .pauseReading))
         do {
-            for try await _ in flood {
+            for try await message in flood {
                 model.read()
+                if message.bytes != floodPayload { model.broke("a message of the flood has not its payload") }
                 // For as long as faults may happen, so that the rest is read when they have ended.
                 guard model.mayPause, Int.random(in: 0..<30, using: &random) == 0 else { continue }
                 try await world.clock.sleep(for: .milliseconds(Int.random(in: 0...20_000, using: &random)))
@@ -300,6 +301,8 @@ enum MQTTBounds {
 /// What was published, how it ended, and what waits.
 final class BoundsModel: Sendable {
     private struct Message {
+        var topic: String
+        var payload: [UInt8]
         var bytes: Int
         var timeToLive: Duration?
         var begun: Duration
@@ -349,11 +352,14 @@ final class BoundsModel: Sendable {
         return state.withLock { state in
             let number = state.messages.count
             let text = "\(number) "
-            message.payload = Array((text + String(repeating: " ", count: max(0, size - text.count))).utf8)
+            let rest = (0..<max(0, size - text.count)).map { UInt8(ascii: "a") + UInt8($0 % 23) }
+            let payload = Array(text.utf8) + rest
+            message.payload = payload
             let properties = message.timeToLive == nil ? 0 : 5
             state.messages.append(
                 Message(
-                    bytes: message.topic.utf8.count + message.payload.count + properties,
+                    topic: message.topic, payload: payload,
+                    bytes: message.topic.utf8.count + payload.count + properties,
                     timeToLive: message.timeToLive, begun: now, isAcknowledged: message.qos != .atMostOnce))
             return number
         }
@@ -380,7 +386,10 @@ final class BoundsModel: Sendable {
     func read() { state.withLock { $0.readCount += 1 } }
 
     func arrived(_ arrival: LoopbackArrival) {
-        guard let number = Int(arrival.text.prefix { $0 != " " }), let topic = arrival.topic else { return }
+        let number = Int(arrival.text.prefix { $0 != " " })
+        guard let number, let topic = arrival.topic, isBegun(number, topic, arrival.payload) else {
+            return broke("the broker received a message that nobody has published: \(arrival)")
+        }
         let now = now
         state.withLock { state in
             state.pace.append((now, topic.utf8.count + arrival.payload.count))
@@ -392,6 +401,13 @@ final class BoundsModel: Sendable {
             guard state.messages[number].arrivals == 1 else { return }
             state.messages[number].firstArrival = now
             state.messages[number].wasDuplicateAtFirst = arrival.isDuplicate
+        }
+    }
+
+    private func isBegun(_ number: Int, _ topic: String, _ payload: [UInt8]) -> Bool {
+        state.withLock { state in
+            guard state.messages.indices.contains(number) else { return false }
+            return state.messages[number].topic == topic && state.messages[number].payload == payload
         }
     }
 

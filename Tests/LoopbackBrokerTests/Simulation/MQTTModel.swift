@@ -1,21 +1,24 @@
-import LoopbackBroker
 import MQTT
 import Synchronization
+
+@testable import LoopbackBroker
 
 /// What a receiver may and must have received: QoS 0 at most once and in order, QoS 1 at least once with first deliveries in
 /// order, QoS 2 exactly once, also over the end of a process with a store; what was enqueued arrives or is reported as
 /// undelivered; possible duplicates are reported when a server has lost the session, and only then. What a worker has not
 /// acknowledged comes again, and what it has acknowledged with QoS 2 does not. And what else a world
 /// notices: a cancelled call ends at once, a released subscription receives nothing, subscriptions precede messages
-/// after a reconnect, and unfinished messages precede the queue.
+/// after a reconnect, and unfinished messages precede the queue. Every message arrives whole. A client stops by itself only
+/// for reasons that do not pass. Each CONNECT has the will; it is published for each connection that ends without
+/// DISCONNECT, and for no other, and the last packet of every client is DISCONNECT.
 final class MQTTModel: Sendable {
     private struct Topic {
-        var begun: [Int] = []
         var succeeded: Set<Int> = []
         var enqueued: Set<Int> = []
         var received: [Int] = []
-        /// When each was begun, among all messages.
+        /// When each was begun, among all messages, and its text.
         var places: [Int: Int] = [:]
+        var texts: [Int: String] = [:]
         /// Processed by the worker, which has acknowledged them, with its turn then.
         var processed: [Int: Int] = [:]
         /// How often the worker received each, by its turns.
@@ -31,6 +34,14 @@ final class MQTTModel: Sendable {
         var failures = 0
         /// The turns that ended because the worker disconnected.
         var turnsLeft: Set<Int> = []
+    }
+
+    /// What the broker saw of the connections of a client.
+    private struct Leaving {
+        var isConnected = false
+        var last: LoopbackPacket?
+        /// Connections that ended without DISCONNECT.
+        var unannounced = 0
     }
 
     let serverForgets: Bool
@@ -51,6 +62,7 @@ final class MQTTModel: Sendable {
     private let left = Mutex<Set<String>>([])
     private let damage = Mutex("")
     private let broken = Mutex("")
+    private let leaving = Mutex<[String: Leaving]>([:])
     private let longestCancellation = Mutex<(name: String, time: Duration)>(("", .zero))
 
     init(serverForgets: Bool, isUnbroken: Bool) {
@@ -60,6 +72,34 @@ final class MQTTModel: Sendable {
 
     /// What a client did that it must not do; the first counts.
     func broke(_ text: String) { broken.withLock { if $0.isEmpty { $0 = text } } }
+
+    /// Why clients stopped that kept no promise by it.
+    private static let reasonsToStop: Set<MQTTError.Code> = [.takenOver, .storeFailed]
+
+    /// A client has stopped by itself: what else may happen in a world passes, so that it has to try again.
+    func stopped(_ name: String, _ reason: MQTTError) {
+        guard isUnbroken || !Self.reasonsToStop.contains(reason.code) else { return }
+        broke("the \(name) has stopped: \(reason)")
+    }
+
+    /// What arrives of a client.
+    ///
+    /// - Parameter hasWill: whether each CONNECT has to have the will.
+    func arrived(_ arrival: LoopbackArrival, hasWill: Bool) {
+        if arrival.packet == .mqtt(.connect), arrival.hasWill != hasWill {
+            broke("a CONNECT of the \(arrival.client) has \(hasWill ? "no" : "a") will")
+        }
+        leaving.withLock { leaving in
+            var client = leaving[arrival.client] ?? Leaving()
+            if arrival.packet == .mqtt(.connect) {
+                if client.isConnected { client.unannounced += 1 }
+                client.isConnected = true
+            }
+            if arrival.packet == .mqtt(.disconnect) { client.isConnected = false }
+            client.last = arrival.packet
+            leaving[arrival.client] = client
+        }
+    }
 
     /// How often the receiver has stopped connecting, as far as that was noticed.
     var receiverStops: Int { stops.load(ordering: .relaxed) }
@@ -97,9 +137,9 @@ final class MQTTModel: Sendable {
     func workStoreFails() { work.withLock { $0.failures += 1 } }
 
     /// The worker receives a message.
-    func delivered(_ topic: String, _ text: String) {
+    func delivered(_ topic: String, _ text: String?) {
         received(topic, text)
-        guard let number = Self.number(text) else { return }
+        guard let number = text.flatMap({ Self.number($0) }) else { return }
         let work = work.withLock { $0 }
         topics.withLock { topics in
             topics[topic]?.turns[number, default: [:]][work.turn, default: 0] += 1
@@ -136,11 +176,11 @@ final class MQTTModel: Sendable {
     /// Counts messages that were begun.
     var now: Int { count.load(ordering: .relaxed) }
 
-    func began(_ topic: String, _ number: Int) {
+    func began(_ topic: String, _ number: Int, _ text: String) {
         let place = count.add(1, ordering: .relaxed).newValue
         topics.withLock { topics in
-            topics[topic, default: Topic()].begun.append(number)
-            topics[topic]?.places[number] = place
+            topics[topic, default: Topic()].places[number] = place
+            topics[topic]?.texts[number] = text
         }
     }
 
@@ -148,6 +188,21 @@ final class MQTTModel: Sendable {
     func enqueued(_ topic: String, _ number: Int) { topics.withLock { _ = $0[topic]?.enqueued.insert(number) } }
 
     private static func number(_ text: String) -> Int? { Int(text.prefix { $0 != " " }) }
+
+    /// The number of a message that arrived somewhere, nil for the last message, and for one that nobody has published like
+    /// this.
+    private func number(_ topic: String, _ text: String?, at place: String) -> Int? {
+        if topic == "t/end", text == "end" { return nil }
+        let number = text.flatMap { Self.number($0) }
+        if let number, topics.withLock({ $0[topic]?.texts[number] }) == text { return number }
+        broke("\(topic) '\(text ?? "not UTF-8")' arrived at \(place), which nobody has published")
+        return nil
+    }
+
+    /// The broker received this of the sender: it is as it was published.
+    func arrivedAtBroker(_ topic: String, _ payload: [UInt8]) {
+        _ = number(topic, String(validating: payload, as: UTF8.self), at: "the broker")
+    }
 
     /// When a message was begun, among all.
     func place(of topic: String, _ text: String) -> Int? {
@@ -157,8 +212,8 @@ final class MQTTModel: Sendable {
     /// What was read, repetitions included.
     var receivedCount: Int { topics.withLock { $0.values.reduce(0) { $0 + $1.received.count } } }
 
-    func received(_ topic: String, _ text: String) {
-        guard let number = Self.number(text) else { return }
+    func received(_ topic: String, _ text: String?) {
+        guard let number = number(topic, text, at: "the receiver") else { return }
         topics.withLock { $0[topic, default: Topic()].received.append(number) }
     }
 
@@ -198,8 +253,6 @@ final class MQTTModel: Sendable {
             let isWork = !topic.turns.isEmpty
             let arrived = isWork && !name.hasSuffix("/0") ? Array(topic.processed.keys) : numbers
             let lost = topic.succeeded.subtracting(arrived)
-            let foreign = Set(numbers).subtracting(topic.begun)
-            try world.require(foreign.isEmpty, "\(name) received \(foreign), which nobody has published")
             try world.require(first == first.sorted(), "\(name) received \(numbers), out of order")
             lostCount += topic.enqueued.subtracting(numbers).count
             if isUnbroken || !name.hasSuffix("/0") && !serverForgets && !wasGrantedLess {
@@ -209,6 +262,11 @@ final class MQTTModel: Sendable {
             if name.hasSuffix("/0") || isUnbroken {
                 try world.require(first == numbers, "\(name) received \(numbers): some more than once")
             }
+        }
+        for (name, client) in leaving.withLock({ $0 }).sorted(by: { $0.key < $1.key }) {
+            try world.require(
+                client.last == .mqtt(.disconnect),
+                "the last packet of the \(name) is \(client.last.map { "\($0)" } ?? "none"), not DISCONNECT")
         }
         let reported = undeliveredCount.load(ordering: .relaxed)
         try world.require(
@@ -221,5 +279,16 @@ final class MQTTModel: Sendable {
             anew <= possible, "\(anew) messages of QoS 2 were published again as new, but \(possible) were reported")
         try world.require(
             duplicates <= possible, "\(duplicates) messages of QoS 2 came twice, but \(possible) were reported")
+    }
+
+    /// Compares the wills that the broker has published with the connections that ended without DISCONNECT.
+    func check(wills: [String], _ world: Simulation) throws {
+        for (name, client) in leaving.withLock({ $0 }).sorted(by: { $0.key < $1.key }) {
+            let count = wills.count { $0 == name }
+            try world.require(
+                count == client.unannounced,
+                "the will of the \(name) was published \(count) times, but \(client.unannounced) connections ended without DISCONNECT"
+            )
+        }
     }
 }

@@ -26,13 +26,16 @@ enum MQTTPromises {
     /// Runs the worlds of several seeds, each of its kind.
     static func run(seeds: Range<UInt64>) async throws {
         for seed in seeds {
-            let kind = Kind(seed: seed)
-            if kind == .bounded {
-                try await MQTTBounds.run(seed: seed)
-            } else {
-                try await Simulation.run(seed: seed, options: options(kind)) { world in try await run(world, kind) }
-            }
+            let (options, body) = world(of: seed)
+            try await Simulation.run(seed: seed, options: options, body)
         }
+    }
+
+    /// What may happen to the world of a seed, and what does.
+    static func world(of seed: UInt64) -> (SimulationOptions, @Sendable (Simulation) async throws -> Void) {
+        let kind = Kind(seed: seed)
+        if kind == .bounded { return MQTTBounds.world(of: seed) }
+        return (options(kind), { world in try await run(world, kind) })
     }
 
     static var options: SimulationOptions { options(.lasting) }
@@ -64,6 +67,8 @@ enum MQTTPromises {
     }
 
     private static let publishers = 3
+    /// 600 characters that follow the number of a large message; no two parts of it are alike.
+    private static let rest = String((0..<200).map { " \($0 * 7)" }.joined().prefix(600))
     private static let messages = 6
 
     @Sendable static func body(_ world: Simulation) async throws { try await run(world, .lasting) }
@@ -98,6 +103,13 @@ enum MQTTPromises {
         // A full buffer stops the reading of all packets.
         let pausesReading = kind == .unbroken || kind != .worker && isSlow
         let model = MQTTModel(serverForgets: serverForgets, isUnbroken: kind == .unbroken)
+        // Of each client its name, so that the other worlds stay as they are.
+        let hasWill = world.seed % 4 == 0
+        func will(_ name: String) -> MQTTWill? { hasWill ? MQTTWill(name, to: "will", qos: .atLeastOnce) : nil }
+        broker.collect(topic: "will")
+        // Read at the end, since another task would change the order of what happens.
+        let all = broker.arrivals(maximumCount: 100_000)
+        configuration.will = will("sender")
         let store = StoreKind.allCases.randomElement(using: &random) ?? .none
         world.note("the sender's store: \(store)")
         let connections = Atomic(0)
@@ -112,9 +124,11 @@ enum MQTTPromises {
                 let isKnown = connections.load(ordering: .relaxed) > 1 || contents?.wasEstablished != true
                 model.sessionLost(possibleDuplicates, wasConnected: isKnown)
             case .storeDamaged(let damage): model.damaged("\(damage)")
+            case .stateChanged(.disconnected(let reason?)): model.stopped("sender", reason)
             default: break
             }
         }
+        configuration.will = will("receiver")
         let workStore = Int.random(in: 0..<4, using: &random) == 0 ? StoreKind.memory : .file
         let receiverStore = kind == .worker ? workStore : .none
         let asksAgain = configuration.version == .v5_0
@@ -126,6 +140,7 @@ enum MQTTPromises {
                 if filter == "t/#", code != .grantedQoS2, !asksAgain { model.grantedLess() }
             case .stateChanged(.disconnected(let reason?)):
                 if reason.code == .storeFailed { model.workStoreFails() }
+                model.stopped("receiver", reason)
             default: break
             }
         }
@@ -146,13 +161,14 @@ enum MQTTPromises {
         act(world, broker, sender, receiver, model, pausesReading: pausesReading && kind != .unbroken)
         configuration.cleanStart = true
         configuration.sessionExpiry = .zero
+        configuration.will = will("forgetful")
         let forgetful = MQTTClient(
             url, clientID: "forgetful", configuration: configuration, clock: world.clock)
         let watching = watch(broker, sender, receiver, window, model, users, ordersSender: store == .none)
         await forgetful.start()
         // The first messages wait for the store too.
         if kind == .unbroken { await sender.start() }
-        let echoing = Task { await echo(forgetful, world) }
+        let echoing = Task { await echo(forgetful, world, model) }
         let reporting = pausesReading && kind != .unbroken ? Task { await report(receiver.client, world) } : nil
         await withTaskGroup(of: Void.self) { group in
             group.addTask {
@@ -199,7 +215,10 @@ enum MQTTPromises {
         for client in [sender.client, receiver.client, forgetful] { try await world.requireEnd(of: client) }
         await broker.stop()
         await watching.value
+        for await arrival in all { model.arrived(arrival, hasWill: hasWill) }
         try model.check(world)
+        // A CONNECT that is refused has no connection that could end, and a server that forgets loses what was collected.
+        if hasWill, !users.hasUsers, !serverForgets { try model.check(wills: broker.collected(topic: "will"), world) }
         try await sender.check(world)
         try await receiver.check(world)
         if kind == .unbroken {
@@ -279,7 +298,7 @@ enum MQTTPromises {
             let received = receiver.subscription(to: "t/#", qos: .exactlyOnce, buffer: buffer)
             do {
                 for try await message in received {
-                    model.received(message.topic, message.text ?? "")
+                    model.received(message.topic, message.text)
                     world.note("received \(message.topic) \(message.text?.prefix(4) ?? "")")
                     if message.topic == "t/end" { return }
                     if Int.random(in: 0..<8, using: &random) == 0 {
@@ -289,6 +308,7 @@ enum MQTTPromises {
                 }
             } catch {
                 world.note("the reader stops: \(error)")
+                if model.isUnbroken { model.broke("the reader stops although no connection ended: \(error)") }
             }
             try? await world.clock.sleep(for: .seconds(1))
         }
@@ -346,7 +366,7 @@ enum MQTTPromises {
                 // What a process that has ended would still do counts for nothing.
                 guard worker.uses(client) else { break }
                 world.note("job \(job.topic) \(job.text?.prefix(4) ?? "")")
-                model.delivered(job.topic, job.text ?? "")
+                model.delivered(job.topic, job.text)
                 open.append(job)
                 received.append(job)
                 if job.topic == "t/end" {
@@ -373,7 +393,7 @@ enum MQTTPromises {
     }
 
     /// Reads until the last message; connects and subscribes again when the client has stopped.
-    private static func echo(_ client: MQTTClient, _ world: Simulation) async {
+    private static func echo(_ client: MQTTClient, _ world: Simulation, _ model: MQTTModel) async {
         while true {
             let echo = client.subscription(to: "echo", qos: .atLeastOnce)
             await client.start()
@@ -381,6 +401,7 @@ enum MQTTPromises {
                 for try await message in echo where message.text == "end" { return }
             } catch {
                 world.note("the echo stops: \(error)")
+                model.stopped("client without a session", error)
             }
             try? await world.clock.sleep(for: .seconds(1))
         }
@@ -417,6 +438,9 @@ enum MQTTPromises {
                     let inFlight = ordersSender ? sender.client.backlog.messagesInFlight : 0
                     if inFlight > window { model.broke("\(inFlight) messages are in flight, \(window) are allowed") }
                     if arrival.packet == .mqtt(.connect) { before = model.now }
+                    if let topic = arrival.topic, arrival.packet == .mqtt(.publish) {
+                        model.arrivedAtBroker(topic, arrival.payload)
+                    }
                     if let topic = arrival.topic, arrival.packet == .mqtt(.publish),
                         let place = model.place(of: topic, arrival.text)
                     {
@@ -447,7 +471,8 @@ enum MQTTPromises {
                 isOver = isOver || arrival.payload.elementsEqual("end".utf8)
                 // After a CONNECT that is refused may come what the connection before it has sent.
                 if isFirst, !isOver, !users.hasUsers, arrival.packet == .mqtt(.publish) { model.publishedFirst() }
-                isFirst = arrival.packet == .mqtt(.connect)
+                if arrival.packet == .mqtt(.connect) { isFirst = true }
+                if arrival.packet == .mqtt(.subscribe) { isFirst = false }
             }
         }
     }
@@ -562,7 +587,7 @@ enum MQTTPromises {
             let enqueues = qos != .atMostOnce && Int.random(in: 0..<3, using: &random) == 0
             // Some are larger than a server with smaller limits accepts.
             let isLarge = Int.random(in: 0..<(model.isUnbroken ? 3 : 6), using: &random) == 0
-            let rest = String(repeating: " ", count: isLarge ? 600 : 0)
+            let rest = isLarge ? Self.rest : ""
             let text = "\(number)\(rest)"
             // A clock that is set forward while the process does not run lets it expire, which is reported.
             var properties = MQTTProperties()
@@ -574,8 +599,9 @@ enum MQTTPromises {
                 // More of them at once, which nobody waits for: a slow link carries them for some minutes.
                 let most = !model.isUnbroken ? 4 : isLarge ? 60 : 13
                 for extra in (number - Int.random(in: 0..<most, using: &random))..<number {
-                    model.began(topic, extra)
-                    let message = MQTTOutgoingMessage("\(extra)\(rest)", to: topic, qos: qos)
+                    let text = "\(extra)\(rest)"
+                    model.began(topic, extra, text)
+                    let message = MQTTOutgoingMessage(text, to: topic, qos: qos)
                     if Bool.random(using: &random) {
                         if (try? client.tryPublish(message)) == true { model.ended(topic, extra) }
                     } else {
@@ -589,7 +615,7 @@ enum MQTTPromises {
                 }
             }
             let call = Task {
-                model.began(topic, number)
+                model.began(topic, number, text)
                 do {
                     if enqueues {
                         let message = MQTTOutgoingMessage(text, to: topic, qos: qos, properties: properties)
