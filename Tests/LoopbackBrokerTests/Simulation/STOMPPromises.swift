@@ -6,8 +6,9 @@ import Synchronization
 /// A world of STOMP, with the promises of its clients and a model that checks them: what a producer was told to be
 /// processed is not lost; what was acknowledged does not come again; and a transaction takes effect whole or not at all, be
 /// it one that acknowledges an order and sends its bill, so that each order has one bill, or one that sends a pair of
-/// messages. And as for MQTT: a cancelled call ends at once, states and attempts are legal, dead connections end, and what
-/// waits keeps within its bounds.
+/// messages. What one connection delivers is read once, in its order and whole; where no connection ends, everything is.
+/// Clients that have met every fault still work. And as for MQTT: a cancelled call ends at once, states and attempts are
+/// legal, dead connections end, clients take their leave, and what waits keeps within its bounds.
 enum STOMPPromises {
     /// What may happen to a world.
     enum Kind {
@@ -22,12 +23,16 @@ enum STOMPPromises {
     /// Runs the worlds of several seeds, each of its kind.
     static func run(seeds: Range<UInt64>) async throws {
         for seed in seeds {
-            let kind = Kind(seed: seed)
-            try await Simulation.run(seed: seed, options: options(kind)) { world in try await run(world, kind) }
+            let (options, body) = world(of: seed)
+            try await Simulation.run(seed: seed, options: options, body)
         }
     }
 
-    static var options: SimulationOptions { options(.broken) }
+    /// What may happen to the world of a seed, and what does.
+    static func world(of seed: UInt64) -> (SimulationOptions, @Sendable (Simulation) async throws -> Void) {
+        let kind = Kind(seed: seed)
+        return (options(kind), { world in try await run(world, kind) })
+    }
 
     private static func options(_ kind: Kind) -> SimulationOptions {
         var options = SimulationOptions()
@@ -48,8 +53,6 @@ enum STOMPPromises {
     private static let receipts = 6
     private static let outbox = 1_000
     private struct Aborted: Error {}
-
-    @Sendable static func body(_ world: Simulation) async throws { try await run(world, .broken) }
 
     private static func run(_ world: Simulation, _ kind: Kind) async throws {
         var random = world.makeRandom()
@@ -78,7 +81,8 @@ enum STOMPPromises {
         let clients = [producer, consumer, auditor]
         let watches = ["producer", "consumer", "auditor"].map { ClientWatch($0) }
         let watching = zip(watches, clients).map { watch, client in watch.watch(client, world) { _ in } }
-        let model = STOMPModel()
+        let model = STOMPModel(isUnbroken: kind == .unbroken, consumerPauses: isSlow)
+        let leaving = countLeaving(broker, model)
         let paired = auditor.subscription(to: "/queue/pairs", acknowledgement: .clientIndividual)
         let work = consumer.subscription(to: "/queue/orders", acknowledgement: .clientIndividual)
         let bills = auditor.subscription(to: "/queue/bills", acknowledgement: .clientIndividual)
@@ -100,9 +104,10 @@ enum STOMPPromises {
         let consuming = Task { [random = world.makeRandom()] in
             try await consume(work, random, world, consumer, model)
         }
-        let reading = many.map { many in Task { try await read(many, world) } }
+        let reading = many.map { many in Task { try await read(many, world, model) } }
         let auditing = Task {
             for try await bill in bills {
+                model.arrived(bill, of: "bills")
                 model.billed(bill.text ?? "")
                 world.note("bill \(bill.text ?? "")")
                 try? bill.acknowledge()
@@ -110,24 +115,25 @@ enum STOMPPromises {
         }
         let comparing = Task {
             for try await message in paired {
+                model.arrived(message, of: "pairs")
                 model.receivedOfPair(message.text ?? "")
-                world.note("pair \(message.text ?? "")")
+                world.note("pair \(message.text?.prefix(6) ?? "")")
                 try? message.acknowledge()
             }
         }
         let pairing = Task { [random = world.makeRandom()] in await sendPairs(random, world, producer, model) }
         for order in 0..<orders {
             try await world.clock.sleep(for: .milliseconds(Int.random(in: 0...20_000, using: &random)))
-            model.began(order)
             do {
-                try await producer.sendAndConfirm("\(order)", to: "/queue/orders")
-                model.confirmed(order)
+                try await send(order: order, producer, model)
             } catch {
                 world.note("order \(order): \(error)")
+                model.failed("order \(order)", error)
             }
         }
         await pairing.value
         try await world.faultsHaveEnded()
+        try await sendLast(producer, world, model)
         for _ in 0..<600 where !model.isComplete { try await world.clock.sleep(for: .seconds(1)) }
         // A bill too many would come now.
         try await world.clock.sleep(for: .seconds(120))
@@ -136,6 +142,7 @@ enum STOMPPromises {
         try world.require(open == 0, "\(open) transactions are neither committed nor aborted")
         checking.cancel()
         await checking.value
+        let left = model.leftCount
         for (name, client) in zip(["producer", "consumer", "auditor"], clients) {
             let left = client.backlog
             try world.require(
@@ -149,6 +156,11 @@ enum STOMPPromises {
         try await auditing.value
         try await comparing.value
         await broker.stop()
+        await leaving.value
+        let farewells = model.leftCount - left
+        try world.require(
+            farewells >= clients.count,
+            "\(clients.count) clients have disconnected, but \(farewells) DISCONNECT frames arrived")
         // What was reported before the end has to arrive.
         try await world.clock.sleep(for: .seconds(1))
         for (index, client) in clients.enumerated() {
@@ -172,6 +184,57 @@ enum STOMPPromises {
         // For each connection an attempt, and the credentials that it waits for.
         try world.requireNoTask(afterAtMost: 12)
         try world.requireNoAlarm()
+    }
+
+    /// Counts the DISCONNECT frames that arrive.
+    private static func countLeaving(_ broker: LoopbackBroker, _ model: STOMPModel) -> Task<Void, Never> {
+        let arrivals = broker.arrivals(maximumCount: 100_000)
+        return Task {
+            for await arrival in arrivals where arrival.packet == .stomp(.disconnect) { model.left() }
+        }
+    }
+
+    private static func send(order: Int, _ producer: STOMPClient, _ model: STOMPModel) async throws {
+        model.began(order)
+        try await producer.sendAndConfirm(STOMPModel.text(ofOrder: order), to: "/queue/orders")
+        model.confirmed(order)
+    }
+
+    /// Sends an order and a pair when every fault has ended, as an app does that tries until it succeeds: the connection may
+    /// be dead, which the client has not noticed yet. Each attempt has a number of its own, since one that fails may have
+    /// arrived.
+    private static func sendLast(_ producer: STOMPClient, _ world: Simulation, _ model: STOMPModel) async throws {
+        let start = world.clock.now
+        var (order, pair) = (orders, pairs)
+        func tried(_ what: String, _ error: any Error) async throws {
+            model.failed(what, error)
+            let time = start.duration(to: world.clock.now)
+            try world.require(time < .seconds(600), "\(what) still fails after \(time): \(error)")
+            try await world.clock.sleep(for: .seconds(1))
+        }
+        while true {
+            do {
+                try await send(order: order, producer, model)
+                break
+            } catch {
+                try await tried("order \(order)", error)
+            }
+            order += 1
+        }
+        while true {
+            do {
+                try await producer.withTransaction { transaction in
+                    for part in 0..<2 {
+                        let text = STOMPModel.text(ofPair: pair, part)
+                        try await producer.send(text, to: "/queue/pairs", in: transaction)
+                    }
+                }
+                return model.committed(pair)
+            } catch {
+                try await tried("pair \(pair)", error)
+            }
+            pair += 1
+        }
     }
 
     /// Compares what waits with what the configuration allows, at random moments. What is not as it must be counts if it is
@@ -225,8 +288,7 @@ enum STOMPPromises {
                     group.addTask {
                         model.began()
                         do {
-                            let text = String(repeating: "m", count: 800)
-                            try await clients[0].sendAndConfirm(text, to: "/topic/many")
+                            try await clients[0].sendAndConfirm(STOMPModel.many, to: "/topic/many")
                         } catch {
                             world.note("one of many: \(error)")
                         }
@@ -273,13 +335,14 @@ enum STOMPPromises {
             let confirms = Bool.random(using: &random)
             do {
                 try await producer.withTransaction { transaction in
+                    let parts = (0..<2).map { STOMPModel.text(ofPair: pair, $0) }
                     if confirms {
-                        try await producer.sendAndConfirm("\(pair) 0", to: "/queue/pairs", in: transaction)
+                        try await producer.sendAndConfirm(parts[0], to: "/queue/pairs", in: transaction)
                     } else {
-                        try await producer.send("\(pair) 0", to: "/queue/pairs", in: transaction)
+                        try await producer.send(parts[0], to: "/queue/pairs", in: transaction)
                     }
                     try await world.clock.sleep(for: pause)
-                    try await producer.send("\(pair) 1", to: "/queue/pairs", in: transaction)
+                    try await producer.send(parts[1], to: "/queue/pairs", in: transaction)
                     if isAborted { throw Aborted() }
                 }
                 model.committed(pair)
@@ -287,15 +350,19 @@ enum STOMPPromises {
                 model.aborted(pair)
             } catch {
                 world.note("pair \(pair): \(error)")
+                model.failed("pair \(pair)", error)
             }
         }
     }
 
     /// Reads slowly as long as something may go wrong.
-    private static func read(_ many: STOMPSubscription, _ world: Simulation) async throws {
+    private static func read(_ many: STOMPSubscription, _ world: Simulation, _ model: STOMPModel) async throws {
         let start = world.clock.now
         var random = world.makeRandom()
-        for try await _ in many where start.duration(to: world.clock.now) < .seconds(120) {
+        for try await message in many {
+            model.arrived(message, of: "many")
+            if message.text != STOMPModel.many { model.broke("one of many has the body '\(message.text ?? "")'") }
+            guard start.duration(to: world.clock.now) < .seconds(120) else { continue }
             if Int.random(in: 0..<4, using: &random) > 0 { continue }
             try? await world.clock.sleep(for: .milliseconds(Int.random(in: 0...20_000, using: &random)))
         }
@@ -309,7 +376,8 @@ enum STOMPPromises {
         var attempt = 0
         for try await order in work {
             attempt += 1
-            model.delivered(order.text ?? "")
+            model.arrived(order, of: "orders")
+            guard let number = model.delivered(order.text ?? "") else { continue }
             let pause = Duration.milliseconds(Int.random(in: 0...500, using: &random))
             if Int.random(in: 0..<4, using: &random) == 0 {
                 // What is acknowledged in an aborted transaction can be acknowledged again.
@@ -323,39 +391,71 @@ enum STOMPPromises {
                 try await consumer.withTransaction { transaction in
                     try order.acknowledge(in: transaction)
                     try await world.clock.sleep(for: pause)
-                    try await consumer.send("\(order.text ?? "") \(attempt)", to: "/queue/bills", in: transaction)
+                    try await consumer.send("\(number) \(attempt)", to: "/queue/bills", in: transaction)
                 }
-                model.acknowledged(order.text ?? "")
+                model.acknowledged(number)
             } catch {
-                world.note("transaction \(order.text ?? "") \(attempt): \(error)")
+                world.note("transaction \(number) \(attempt): \(error)")
+                model.failed("transaction \(number) \(attempt)", error, ofConsumer: true)
             }
         }
     }
 }
 
-/// Which bills there may and must be.
+/// Which bills and pairs there may and must be, and in which order messages may and must arrive.
 final class STOMPModel: Sendable {
     private struct State {
         var begun: Set<Int> = []
         var confirmed: Set<Int> = []
-        /// The numbers of the transactions that billed an order.
-        var bills: [Int: Set<Int>] = [:]
+        /// Orders, bills and parts of pairs in the order in which they were read, repetitions included; a bill is an order
+        /// and the number of its transaction.
+        var delivered: [Int] = []
+        var bills: [[Int]] = []
+        var parts: [[Int]] = []
         /// Orders whose acknowledgement the broker has confirmed, and those that came again all the same.
-        var acknowledged: Set<String> = []
-        var repeated: Set<String> = []
-        /// The parts of each pair that have arrived.
-        var pairs: [Int: Set<Int>] = [:]
+        var acknowledged: Set<Int> = []
+        var repeated: Set<Int> = []
         var committed: Set<Int> = []
         var aborted: Set<Int> = []
+        /// The number of the last message of each subscription, as the broker counts what it delivers.
+        var last: [String: UInt64] = [:]
         var receivedAfterRelease = 0
         var longestCancellation = Duration.zero
-        var delivered = 0
         /// Calls of those that send many.
         var waiting = 0
+        /// DISCONNECT frames.
+        var left = 0
         var broken = ""
     }
 
+    /// No connection ends before the world does.
+    private let isUnbroken: Bool
+    /// The consumer has a subscription that is read slowly, and does not read meanwhile.
+    private let consumerPauses: Bool
     private let state = Mutex(State())
+
+    init(isUnbroken: Bool, consumerPauses: Bool) {
+        (self.isUnbroken, self.consumerPauses) = (isUnbroken, consumerPauses)
+    }
+
+    // MARK: Texts
+
+    /// What is larger than a few reads bring at once; no two parts of it are alike.
+    private static let tail = (0..<120).map { " \($0 * 7)" }.joined()
+    static let many = String((String(repeating: "many ", count: 20) + tail + tail).prefix(800))
+
+    /// A third of them is large.
+    static func text(ofOrder order: Int) -> String { order % 3 == 2 ? "\(order)\(tail)" : "\(order)" }
+    static func text(ofPair pair: Int, _ part: Int) -> String {
+        pair % 3 == 1 ? "\(pair) \(part)\(tail)" : "\(pair) \(part)"
+    }
+
+    private static func numbers(_ text: String, _ count: Int) -> [Int]? {
+        let numbers = text.split(separator: " ").prefix(count).compactMap { Int($0) }
+        return numbers.count == count ? numbers : nil
+    }
+
+    // MARK: What happens
 
     func began(_ order: Int) { state.withLock { _ = $0.begun.insert(order) } }
     func confirmed(_ order: Int) { state.withLock { _ = $0.confirmed.insert(order) } }
@@ -364,28 +464,61 @@ final class STOMPModel: Sendable {
     func ended() { state.withLock { $0.waiting -= 1 } }
     var waitingCount: Int { state.withLock { $0.waiting } }
 
+    func left() { state.withLock { $0.left += 1 } }
+    var leftCount: Int { state.withLock { $0.left } }
+
     /// What a client did that it must not do; the first counts.
     func broke(_ text: String) { state.withLock { if $0.broken.isEmpty { $0.broken = text } } }
 
-    func acknowledged(_ order: String) { state.withLock { _ = $0.acknowledged.insert(order) } }
+    /// A call failed. Where no connection ends it may only because as many receipts as may be are awaited, for those that
+    /// send many, where nothing was sent; or because the consumer does not read the receipt, where all was processed.
+    func failed(_ what: String, _ error: any Error, ofConsumer isConsumer: Bool = false) {
+        let code = (error as? STOMPError)?.code
+        guard isUnbroken, code != .queueFull, !(isConsumer && consumerPauses && code == .timedOut) else { return }
+        broke("\(what) failed although no connection ended: \(error)")
+    }
+
+    func acknowledged(_ order: Int) { state.withLock { _ = $0.acknowledged.insert(order) } }
     func committed(_ pair: Int) { state.withLock { _ = $0.committed.insert(pair) } }
     func aborted(_ pair: Int) { state.withLock { _ = $0.aborted.insert(pair) } }
     func receivedAfterRelease() { state.withLock { $0.receivedAfterRelease += 1 } }
 
-    func delivered(_ order: String) {
+    /// A message is read. What a connection delivers has rising numbers, and so has what later connections deliver: what is
+    /// not in their order was overtaken or read twice.
+    func arrived(_ message: STOMPMessage, of subscription: String) {
+        // The last number in `ack` is that of the delivery, which another one of the same message does not share. Messages
+        // of a topic, which do not come again, have one in `message-id` alone.
+        let id = message.header("ack") ?? message.messageID ?? ""
+        guard let number = id.split(separator: "-").last.flatMap({ UInt64($0) }) else {
+            return broke("a message of the \(subscription) has no number in '\(id)'")
+        }
+        let last = state.withLock { $0.last.updateValue(number, forKey: subscription) } ?? 0
+        if number <= last { broke("delivery \(number) of the \(subscription) was read after \(last)") }
+    }
+
+    /// An order is read.
+    ///
+    /// - Returns: its number; nil if nobody has sent it like this.
+    func delivered(_ text: String) -> Int? {
+        guard let order = Self.numbers(text, 1)?[0], text == Self.text(ofOrder: order) else {
+            broke("an order has the body '\(text)'")
+            return nil
+        }
         state.withLock { state in
-            state.delivered += 1
+            state.delivered.append(order)
             if state.acknowledged.contains(order) { state.repeated.insert(order) }
         }
+        return order
     }
 
     /// Orders that were read, repetitions included.
-    var deliveredCount: Int { state.withLock { $0.delivered } }
+    var deliveredCount: Int { state.withLock { $0.delivered.count } }
 
     func receivedOfPair(_ text: String) {
-        let numbers = text.split(separator: " ").compactMap { Int($0) }
-        guard numbers.count == 2 else { return }
-        state.withLock { _ = $0.pairs[numbers[0], default: []].insert(numbers[1]) }
+        guard let numbers = Self.numbers(text, 2), text == Self.text(ofPair: numbers[0], numbers[1]) else {
+            return broke("a part of a pair has the body '\(text)'")
+        }
+        state.withLock { $0.parts.append(numbers) }
     }
 
     func cancelled(after time: Duration) {
@@ -393,34 +526,52 @@ final class STOMPModel: Sendable {
     }
 
     func billed(_ text: String) {
-        let numbers = text.split(separator: " ").compactMap { Int($0) }
-        guard numbers.count == 2 else { return }
-        state.withLock { _ = $0.bills[numbers[0], default: []].insert(numbers[1]) }
+        guard let numbers = Self.numbers(text, 2), text == "\(numbers[0]) \(numbers[1])" else {
+            return broke("a bill has the body '\(text)'")
+        }
+        state.withLock { $0.bills.append(numbers) }
     }
 
     var isComplete: Bool {
-        state.withLock { $0.confirmed.isSubset(of: $0.bills.keys) && $0.committed.isSubset(of: $0.pairs.keys) }
+        state.withLock { state in
+            state.confirmed.isSubset(of: state.bills.map { $0[0] })
+                && state.committed.isSubset(of: state.parts.map { $0[0] })
+        }
     }
+
+    // MARK: At the end
 
     func check(_ world: Simulation) throws {
         let state = state.withLock { $0 }
         try world.require(state.broken.isEmpty, state.broken)
-        let lost = state.confirmed.subtracting(state.bills.keys).sorted()
+        var bills: [Int: Set<Int>] = [:]
+        for bill in state.bills { bills[bill[0], default: []].insert(bill[1]) }
+        var pairs: [Int: Set<Int>] = [:]
+        for part in state.parts { pairs[part[0], default: []].insert(part[1]) }
+        let lost = state.confirmed.subtracting(bills.keys).sorted()
         try world.require(lost.isEmpty, "orders \(lost) have no bill")
         try world.require(
             state.repeated.isEmpty, "orders \(state.repeated.sorted()) came again after they were acknowledged")
-        for (pair, parts) in state.pairs.sorted(by: { $0.key < $1.key }) {
+        for (pair, parts) in pairs.sorted(by: { $0.key < $1.key }) {
             try world.require(parts.count == 2, "of the pair \(pair) the parts \(parts) arrived alone")
             try world.require(!state.aborted.contains(pair), "the pair \(pair) arrived, but was aborted")
         }
-        let missing = state.committed.subtracting(state.pairs.keys).sorted()
+        let missing = state.committed.subtracting(pairs.keys).sorted()
         try world.require(missing.isEmpty, "pairs \(missing) were committed, but did not arrive")
         try world.require(state.receivedAfterRelease == 0, "a subscription received what was sent after its end")
         try world.require(
             state.longestCancellation == .zero, "a cancelled call ended after \(state.longestCancellation)")
-        for (order, bills) in state.bills.sorted(by: { $0.key < $1.key }) {
+        for (order, bills) in bills.sorted(by: { $0.key < $1.key }) {
             try world.require(state.begun.contains(order), "order \(order), which nobody has sent, has a bill")
             try world.require(bills.count == 1, "order \(order) has the bills \(bills.sorted())")
+        }
+        if isUnbroken {
+            let orders = state.confirmed.sorted()
+            try world.require(state.delivered == orders, "the orders \(orders) were read as \(state.delivered)")
+            let billed = state.bills.map { $0[0] }
+            try world.require(billed == orders, "the orders \(orders) were billed as \(billed)")
+            let parts = state.committed.sorted().flatMap { [[$0, 0], [$0, 1]] }
+            try world.require(state.parts == parts, "the pairs \(parts) were read as \(state.parts)")
         }
     }
 }
