@@ -22,6 +22,28 @@ import Testing
         await next.stop()
     }
 
+    @Test func `each protocol is served at the port that its option names`() async throws {
+        var options = LoopbackBrokerOptions()
+        let certificates = Certificates()
+        options.tls = TLSServerOptions(
+            identity: TLSIdentity(
+                certificates: .file(certificates.server.certificate), key: .file(certificates.server.key)))
+        let wanted = (0..<6).map { _ in FreePort.next() }
+        options.mqttPort = .exactly(wanted[0])
+        options.mqttsPort = .exactly(wanted[1])
+        options.stompPort = .exactly(wanted[2])
+        options.stompsPort = .exactly(wanted[3])
+        options.wsPort = .exactly(wanted[4])
+        options.wssPort = .exactly(wanted[5])
+        let broker = try await LoopbackBroker.start(options)
+        let ports = broker.ports
+        #expect([ports.mqtt, ports.mqtts, ports.stomp, ports.stomps, ports.ws, ports.wss] == wanted)
+        #expect(try broker.mqttsURL.hasSuffix(":\(wanted[1])"))
+        #expect(try broker.stompsURL.hasSuffix(":\(wanted[3])"))
+        #expect(try broker.wssURL.hasSuffix(":\(wanted[5])"))
+        await broker.stop()
+    }
+
     @Test(arguments: [false, true])
     func `calls of a broker that has stopped return at once`(hasClock: Bool) async throws {
         let broker = try await LoopbackBroker.start(clock: hasClock ? ManualClock() : nil)

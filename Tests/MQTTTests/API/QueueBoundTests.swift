@@ -14,6 +14,7 @@ struct QueueBoundTests {
     private func isTooLarge(_ error: any Error) -> Bool {
         guard let error = error as? MQTTError else { return false }
         return error.code == .queueFull && error.message.contains("maximumQueuedBytes")
+            && (error.underlying as? MQTTUsageError)?.code == .largerThanQueue
     }
 
     @Test(arguments: [MQTTConfiguration.QueueOverflow.reject, .dropOldest, .newestPerTopic, .wait])

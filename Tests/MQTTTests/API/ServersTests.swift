@@ -192,8 +192,15 @@ struct ServersTests {
             $0.followsRedirects = true
             $0.reconnect.stableAfter = .zero
         }
+        var events = client.events.makeAsyncIterator()
         try await client.connect()
         #expect(client.server?.endpoint == .host("127.0.0.1", port: UInt16(port)))
+        var redirections: [(Endpoint, Bool)] = []
+        while redirections.isEmpty, let event = await events.next() {
+            if case .redirected(let server, let isPermanent) = event { redirections.append((server, isPermanent)) }
+        }
+        #expect(redirections.map(\.0) == [.host("127.0.0.1", port: UInt16(port))])
+        #expect(redirections.map(\.1) == [true])
         await bench.stop()
         #expect(await eventually { server.connectionCount == 2 && client.state.isConnected })
         #expect(client.server?.host == "further")

@@ -26,7 +26,7 @@ struct UnsentMessagesTests {
             return OpenedStream(stream: near)
         }
         var events = client.events.makeAsyncIterator()
-        let server = FakeConnection(far)
+        let server = FakeConnection(far, client: near)
         async let connected: Void = client.connect()
         try await server.expect("CONNECT")
         server.send("CONNECTED\nversion:1.2\n\n\0")

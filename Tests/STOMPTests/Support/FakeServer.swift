@@ -23,7 +23,7 @@ final class FakeServer: Sendable {
             ["stomp://fake"], configuration: configuration, loop: clock?.loop ?? .shared,
             override: { () throws(TransportError) in
                 let (client, server) = MemoryPair.make()
-                self.opened.withLock { $0.append(FakeConnection(server)) }
+                self.opened.withLock { $0.append(FakeConnection(server, client: client)) }
                 return OpenedStream(stream: client)
             }, clock: clock)
     }
@@ -58,10 +58,12 @@ final class FakeServer: Sendable {
 /// The server's end of one connection.
 final class FakeConnection: Sendable {
     let stream: MemoryStream
+    /// The client's end.
+    let client: MemoryStream
     private let unread = Mutex<[UInt8]>([])
 
-    init(_ stream: MemoryStream) {
-        self.stream = stream
+    init(_ stream: MemoryStream, client: MemoryStream) {
+        (self.stream, self.client) = (stream, client)
     }
 
     func send(_ text: String) {
