@@ -52,6 +52,23 @@ import Transport
     }
 
     @Test(arguments: SelectorKind.allCases, StreamKind.allCases)
+    func `a peer that ends the connection with its handshake is named in the error`(
+        selector: SelectorKind, kind: StreamKind
+    ) async throws {
+        let setting = try Setting(selector, kind)
+        let streams = try await setting.streams()
+        // The hello, and at once the good-bye.
+        let bytes = Array("HELLO".utf8) + [2]
+        setting.loop.execute { bytes.withUnsafeBytes { _ = streams.server.write(from: $0) } }
+        let error = await #expect(throws: TransportError.self) {
+            try await LayerHandshake.run(layers(), over: streams.client, loop: setting.loop)
+        }
+        #expect(error?.code == .closedByPeer)
+        #expect(error?.message.contains("ended the connection at once") == true, "\(error?.message ?? "none")")
+        setting.loop.execute { streams.server.close() }
+    }
+
+    @Test(arguments: SelectorKind.allCases, StreamKind.allCases)
     func `a link that closes writes what is left, says good-bye and only then ends`(
         selector: SelectorKind, kind: StreamKind
     ) async throws {
