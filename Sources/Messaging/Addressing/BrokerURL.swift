@@ -124,6 +124,14 @@ public struct BrokerURL: Sendable, Hashable {
         rest = rest.dropFirst(2)
         let end = rest.firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") }
         let tail = rest[(end ?? rest.endIndex)...]
+        let beforeTail = rest[..<(end ?? rest.endIndex)]
+        // A password whose '/', '?' or '#' is not percent-encoded ends there, and its '@' follows. What is before it
+        // would be taken for a host and a port, and be shown.
+        let mayEndPassword = tail.contains(UInt8(ascii: "@"))
+        let isCut = mayEndPassword && !beforeTail.contains(UInt8(ascii: "@"))
+        if mayEndPassword && !scheme.isWebSocket || isCut && tail.first == UInt8(ascii: "#") {
+            throw Self.bad(text, Self.unescaped(tail, in: scheme))
+        }
         let path = URLAuthority.string(tail.prefix { $0 != UInt8(ascii: "#") })
         if !scheme.isWebSocket && !path.isEmpty && path != "/" {
             throw Self.bad(text, "'\(path)' does not belong in it: only WebSocket URLs have a path")
@@ -131,12 +139,24 @@ public struct BrokerURL: Sendable, Hashable {
         resource = path.isEmpty ? "/" : path.utf8.first == UInt8(ascii: "/") ? path : "/" + path
 
         do throws(URLAuthority.Flaw) {
-            let authority = try URLAuthority(rest[..<(end ?? rest.endIndex)])
+            let authority = try URLAuthority(beforeTail)
             login = authority.credentials.map { Shared($0) }
             endpoint = .host(authority.host, port: authority.port ?? scheme.defaultPort)
         } catch {
-            throw Self.bad(text, error.reason)
+            throw Self.bad(text, isCut ? Self.unescaped(tail, in: scheme) : error.reason)
         }
+    }
+
+    /// What is wrong with a URL whose user name or password seems to contain the first character of `tail`.
+    private static func unescaped(_ tail: ArraySlice<UInt8>, in scheme: Scheme) -> String {
+        let (character, code) =
+            switch tail.first {
+            case UInt8(ascii: "/"): ("/", "%2F")
+            case UInt8(ascii: "?"): ("?", "%3F")
+            default: ("#", "%23")
+            }
+        return "'\(character)' in its user name or password must be written as \(code)"
+            + (scheme.isWebSocket ? "" : "; only WebSocket URLs have a path")
     }
 
     /// The same URL with another endpoint.

@@ -36,6 +36,31 @@ private let secret = "hush-5ecret"
         #expect(SecretSearch.leaks(of: secret, in: holder.value) == [])
     }
 
+    @Test(arguments: ["mqtt", "mqtts", "stomp", "ws", "wss"], [("#", "%23"), ("/", "%2F"), ("?", "%3F")])
+    func `a password that is not percent-encoded is not shown, whatever ends it`(
+        scheme: String, sign: (String, String)
+    ) {
+        let (character, code) = sign
+        for user in ["me:\(secret)\(character)x", "me:x\(character)\(secret)"] {
+            #expect {
+                _ = try BrokerURL("\(scheme)://\(user)@host:1883")
+            } throws: { error in
+                !"\(error)".contains(secret) && "\(error)".contains("must be written as \(code)")
+            }
+        }
+    }
+
+    /// Without the rule the user name would be the host, and the beginning of the password its port.
+    @Test(arguments: ["mqtt://me:1883#x@host", "mqtt://me:1883/x@host", "mqtt://me:1883?x@host", "ws://me:80#x@host"])
+    func `a password that begins like a port is no port`(url: String) {
+        #expect(throws: TransportError.self) { try BrokerURL(url) }
+    }
+
+    @Test(arguments: ["ws://host/a@b", "wss://host:80/a@b?c@d", "wss://me:x@host/a@b", "mqtt://me:x@y@host#there"])
+    func `an at sign that belongs to a path is accepted`(url: String) throws {
+        #expect(try BrokerURL(url).host == "host")
+    }
+
     private static func holders() -> [Holder] {
         var credentials = Credentials(userName: secret, password: secret)
         credentials.url = "wss://host/?\(secret)"
