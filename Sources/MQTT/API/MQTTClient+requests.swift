@@ -22,7 +22,9 @@ extension MQTTClient {
         properties: MQTTProperties = []
     ) async throws(MQTTError) -> MQTTMessage {
         guard speaksProperties else {
-            throw .invalidRequest("Requests and responses need MQTT 5.0. Set version to 5.0.")
+            throw .invalidRequest(
+                "Before MQTT 5.0 a request cannot name its response topic. Set version to .v5_0, or pass a responseTopic."
+            )
         }
         let (core, payload) = (core, Array(payload))
         var random = core.loop.random

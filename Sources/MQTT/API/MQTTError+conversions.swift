@@ -76,12 +76,19 @@ extension MQTTError {
     }
 
     /// CONNACK with a failure.
-    init(connack reason: MQTTReasonCode, properties: MQTTProperties) {
+    ///
+    /// - Parameter hadCredentials: whether CONNECT had a user name or a password.
+    init(connack reason: MQTTReasonCode, properties: MQTTProperties, hadCredentials: Bool = true) {
         let answer = properties.text(after: reason)
         let (code, advice): (Code, String) =
             switch reason {
             case .badAuthenticationMethod:
                 (.badCredentials, "It does not support this authentication method: set another in authentication.")
+            case .badUserNameOrPassword where !hadCredentials, .notAuthorized where !hadCredentials:
+                (
+                    .badCredentials,
+                    "The client sent neither user name nor password: set credentials, if the server knows it by them."
+                )
             case .badUserNameOrPassword: (.badCredentials, "Check user name and password.")
             case .notAuthorized: (.badCredentials, "Check user name and password, and what this user may do.")
             case .unsupportedProtocolVersion:
@@ -218,8 +225,8 @@ extension MQTTError {
     /// What to do about a server that broke the protocol.
     private static func advice(on violation: MQTTProtocolError, isAnswerToConnect5: Bool) -> String {
         if violation.reasonCode == .receiveMaximumExceeded { return adviceOnReceiveMaximum }
-        if isAnswerToConnect5, !isAboutAuthentication(violation) {
-            return "If it is older than MQTT 5.0, set version to 3.1.1, or fallbackVersions."
+        if isAnswerToConnect5, !isAboutAuthentication(violation), !violation.isOtherProtocol {
+            return "If it is older than MQTT 5.0, set version to .v3_1_1, or fallbackVersions."
         }
         return "Check that the server speaks MQTT on this port."
     }

@@ -90,7 +90,8 @@ public struct MQTTTopic<Value: Sendable>: Sendable {
     private func mismatch(_ captures: [String]) -> MQTTError {
         let count = name.utf8.count { $0 == UInt8(ascii: "+") || $0 == UInt8(ascii: "#") }
         return .invalidRequest(
-            "'\(filter)' has \(count) wildcards, but \(captures.count) levels were passed. Pass one for each wildcard.")
+            "'\(filter)' has \(count) wildcard\(count == 1 ? "" : "s"), and at(_:) got \(captures.count) levels. Pass one level for each wildcard."
+        )
     }
 }
 

@@ -155,7 +155,12 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
         case .connectionRefused(let connack):
             negotiation.noteRedirection(connack.reasonCode, connack.properties)
             negotiation.refused()
-            connectionFailed(MQTTError(connack: connack.reasonCode, properties: connack.properties))
+            let hadCredentials = link.perform {
+                $0.engine.options.value.userName != nil || $0.engine.options.value.password != nil
+            }
+            connectionFailed(
+                MQTTError(
+                    connack: connack.reasonCode, properties: connack.properties, hadCredentials: hadCredentials))
         case .packetRefused(let packet):
             negotiation.blockedSession.refused(packet)
         case .invalidMessageDropped(let topic, let violation):

@@ -82,9 +82,11 @@ final class MQTTNegotiation: @unchecked Sendable {
     }
 
     /// What to add to the report that the server closed the connection without CONNACK: a server that does not know 5.0
-    /// may do so [MQTT 5.0 3.1.2.2].
+    /// may do so [MQTT 5.0 3.1.2.2]. Empty with versions to fall back to, which are tried next.
     var hintAtVersion: String {
-        guard core.link.perform({ $0.engine.options.value.version }) == .v5_0 else { return "" }
+        guard settings.fallbackVersions.isEmpty,
+            core.link.perform({ $0.engine.options.value.version }) == .v5_0
+        else { return "" }
         return " If it does not support MQTT 5.0, set version to .v3_1_1, or fallbackVersions."
     }
 
@@ -103,7 +105,8 @@ final class MQTTNegotiation: @unchecked Sendable {
         let server = core.opener.server.map { "\($0)" } ?? "The server"
         if let blocked = blockedSession.failed(failure, server: server) { return blocked }
         let asksFor5 = core.link.perform { $0.engine.options.value.version == .v5_0 }
-        return MQTTError(failure, isAnswerToConnect5: !isAccepted && asksFor5)
+        return MQTTError(
+            failure, isAnswerToConnect5: !isAccepted && asksFor5 && settings.fallbackVersions.isEmpty)
     }
 
     /// DISCONNECT arrived: why.

@@ -73,7 +73,10 @@ extension MQTTEngine {
         do throws(MQTTEncodingError) {
             try MQTTPacket.connect(connect).encode(into: &bytes, version: version)
         } catch {
-            throw MQTTUsageError(.invalidConfiguration, "CONNECT cannot be encoded. \(error.message)")
+            // No other topic is in CONNECT.
+            let subject =
+                error.code == .invalidTopicName ? "The will has no valid topic." : "CONNECT cannot be encoded."
+            throw MQTTUsageError(.invalidConfiguration, "\(subject) \(error.message)")
         }
         var opening = MQTTOpening()
         let outlives = version.hasProperties ? options.value.sessionExpiry != 0 : !cleanStart

@@ -19,12 +19,20 @@ public struct MQTTProtocolError: Error, Sendable, Hashable {
         MQTTProtocolError(.malformedPacket, message, clause: clause)
     }
 
+    /// The clause that is broken by what is not a packet at all. A packet that is not CONNACK breaks it as a protocol error.
+    private static let clauseOfOtherProtocols = "MQTT-3.2.0-1"
+
+    /// Whether the server answered CONNECT in another protocol than MQTT of any version.
+    package var isOtherProtocol: Bool {
+        reasonCode == .malformedPacket && clause.hasSameBytes(as: Self.clauseOfOtherProtocols)
+    }
+
     static let answersInTLS = malformed(
-        "It answers in TLS. Use a URL with TLS (mqtts://, wss://), or the port without.", "MQTT-3.2.0-1")
+        "It answers in TLS. Use a URL with TLS (mqtts://, wss://), or the port without.", clauseOfOtherProtocols)
 
     static func answersInText(_ line: String) -> MQTTProtocolError {
         let other = line == "ERROR" || line == "CONNECTED" ? "STOMP's" : "another protocol's"
-        return malformed("It answers with the text \"\(line)\", which is \(other).", "MQTT-3.2.0-1")
+        return malformed("It answers with the text \"\(line)\", which is \(other).", clauseOfOtherProtocols)
     }
 
     static func protocolError(_ message: String, _ clause: String) -> MQTTProtocolError {

@@ -156,7 +156,7 @@ extension STOMPEngine {
         effects.report(.errorReceived(error))
         if phase == .connecting {
             let isAboutCredentials = STOMPBrokerProfile.refusesCredentials(error)
-            let hint = isAboutCredentials ? " Check user and password.\(configuration.connect.backslashHint)" : ""
+            let hint = isAboutCredentials ? configuration.connect.credentialsHint : ""
             return fail(
                 STOMPConnectionFailure(
                     isAboutCredentials ? .credentialsRefused : .refused,

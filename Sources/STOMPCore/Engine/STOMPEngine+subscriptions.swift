@@ -198,7 +198,8 @@ extension STOMPEngine {
         }
         try require(
             subscriptions.entries[index].ackMode != .auto, .acknowledgingAutoSubscription,
-            "The subscription \"\(id)\" is in ack mode auto; its messages are acknowledged by being delivered.")
+            "The subscription \"\(id)\" has the ack mode auto: the server forgets each message when it has sent it. Subscribe with clientIndividual to acknowledge and reject."
+        )
     }
 
     /// A frame without a body, with a receipt when there is a token.

@@ -59,6 +59,13 @@ public struct STOMPConnectOptions: Sendable, Hashable {
         return bytes
     }
 
+    /// What to do about credentials that the server refused.
+    var credentialsHint: String {
+        login == nil && passcode == nil
+            ? " The client sent neither user name nor password: set credentials."
+            : " Check user and password.\(backslashHint)"
+    }
+
     /// A hint for the error of a refused connection: the server may have read other credentials than intended.
     var backslashHint: String {
         let hasBackslash = [login, passcode].contains { $0?.utf8.contains(UInt8(ascii: "\\")) ?? false }

@@ -106,7 +106,7 @@
                 // TCP was open, since a refusal has another code: a server that does not read TLS reset it.
                 return TransportError(
                     .notTLS,
-                    "\(peerName) reset the connection during the TLS handshake. Does it speak TLS at this port?",
+                    "\(peerName) reset the connection during the TLS handshake. Use its port for TLS, or a URL without TLS.",
                     errno: code)
             case ETIMEDOUT:
                 return TransportError(
@@ -146,7 +146,8 @@
                     )
                     : TransportError(
                         .notTLS,
-                        "\(peerName) ended the connection during the TLS handshake. Does it speak TLS at this port?")
+                        "\(peerName) ended the connection during the TLS handshake. Use its port for TLS, or a URL without TLS."
+                    )
             case errSSLProtocol, errSSLUnexpectedRecord:
                 guard !isOpen else {
                     return TransportError(

@@ -138,7 +138,8 @@ final class TLSContext: @unchecked Sendable {
         guard unsafe openSSL.contextUseKey(pointer, key) == 1, unsafe openSSL.contextCheckKey(pointer) == 1 else {
             let reason = openSSL.takeError().text
             throw TransportError(
-                .tlsConfiguration, "The key of \(identity) does not belong to its certificate (\(reason)).")
+                .tlsConfiguration,
+                "The key of \(identity) does not belong to its certificate (\(reason)). Give the key for it.")
         }
     }
 }

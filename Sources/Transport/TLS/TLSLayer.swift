@@ -160,7 +160,8 @@ package final class TLSLayer: ByteLayer {
             hasReceived ? .tlsFailed : .notTLS,
             hasReceived
                 ? "\(peerName) ended the connection during the TLS handshake. See the server's log for the reason."
-                : "\(peerName) ended the connection instead of beginning TLS. Does it speak TLS at this port?")
+                : "\(peerName) ended the connection instead of beginning TLS. Use its port for TLS, or a URL without TLS."
+        )
     }
 
     /// OpenSSL has reported an error, after which the session cannot be used.

@@ -67,7 +67,10 @@ package struct WebSocketClientHandshake: Sendable {
     package mutating func streamEnded() throws(WebSocketHandshakeError) {
         finishRefusal(isEnd: true)
         guard outcome == nil else { return }
-        throw WebSocketHandshakeError(.endedEarly, "The server closed the stream during the WebSocket handshake.")
+        throw WebSocketHandshakeError(
+            .endedEarly,
+            "The server closed the connection during the WebSocket handshake. Check that it serves WebSocket at this port and path."
+        )
     }
 
     private mutating func finishRefusal(isEnd: Bool) {

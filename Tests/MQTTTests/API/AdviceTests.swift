@@ -40,6 +40,54 @@ struct AdviceTests {
         #expect(message("MQTT-3.2.0-1").contains("older than MQTT 5.0"))
     }
 
+    @Test(arguments: ["HTTP/1.1 400 Bad Request", "ERROR"])
+    func `a server of another protocol is not suspected to be older than 5_0`(line: String) {
+        let message = MQTTError(.violation(.answersInText(line)), isAnswerToConnect5: true).message
+        #expect(!message.contains("older"))
+        #expect(message.hasSuffix("Check that the server speaks MQTT on this port."))
+    }
+
+    @Test func `a refused client that sent no credentials is told so`() async throws {
+        let server = ScriptedServer { step in
+            guard case .connectReceived = step.event else { return }
+            step.refuse(.notAuthorized)
+        }
+        let without = await error { () throws(MQTTError) in try await server.client().connect() }
+        #expect(without?.code == .badCredentials)
+        #expect(without?.message.contains("sent neither user name nor password: set credentials") == true)
+        let client = server.client { $0.credentials = Credentials(userName: "ann") }
+        let with = await error { () throws(MQTTError) in try await client.connect() }
+        #expect(with?.message.contains("Check user name and password") == true)
+    }
+
+    @Test func `a will with wildcards in its topic is called a will`() async throws {
+        let server = ScriptedServer { _ in }
+        let client = server.client { $0.will = MQTTWill("x", to: "a/#") }
+        let refused = await error { () throws(MQTTError) in try await client.connect() }
+        #expect(refused?.code == .invalidRequest)
+        #expect(refused?.message.hasPrefix("The will has no valid topic. 'a/#' is not a topic name.") == true)
+    }
+
+    @Test func `a request before 5_0 learns of the way that 3_1_1 has`() async throws {
+        let bench = try await Bench()
+        let client = bench.client()
+        try await client.connect()
+        let refused = await error { () throws(MQTTError) in _ = try await client.request("now", to: "clock") }
+        #expect(refused?.code == .invalidRequest)
+        #expect(refused?.message.hasSuffix("Set version to .v5_0, or pass a responseTopic.") == true)
+        await client.disconnect()
+        await bench.stop()
+    }
+
+    @Test(arguments: [("a/+", "1 wildcard, and"), ("a/+/+", "2 wildcards, and")])
+    func `levels that do not fit a topic are counted in plain English`(filter: String, count: String) {
+        #expect {
+            try MQTTTopic.text(filter).at("x", "y", "z")
+        } throws: {
+            "\($0)".contains("'\(filter)' has \(count) at(_:) got 3 levels.")
+        }
+    }
+
     @Test func `an ordinary DISCONNECT of the server is a normal disconnection and no success`() {
         #expect(
             MQTTError(disconnect: .normalDisconnection, properties: []).message.contains("normal disconnection (0x00)"))
@@ -139,6 +187,18 @@ struct AdviceTests {
         let older = server.client { $0.version = .v3_1_1 }
         let other = await error { () throws(MQTTError) in try await older.connect() }
         #expect(other?.message.contains("fallbackVersions") == false)
+        // It is not advised to set what is set.
+        let both = server.client {
+            $0.version = .v5_0
+            $0.fallbackVersions = [.v3_1_1]
+        }
+        var events = both.events.makeAsyncIterator()
+        _ = await error { () throws(MQTTError) in try await both.connect() }
+        var failures: [MQTTError] = []
+        while failures.count < 2, let event = await events.next() {
+            if case .attemptFailed(_, let failure) = event { failures.append(failure) }
+        }
+        #expect(failures.allSatisfy { !$0.message.contains("fallbackVersions") })
     }
 
     @Test func `a request that timed out without a connection names why there was none`() async throws {

@@ -141,6 +141,25 @@ import Transport
         await client.disconnect()
     }
 
+    @Test func `a refused client that sent no credentials is told so`() async throws {
+        let server = FakeServer()
+        let client = server.client()
+        async let refusing: Void = {
+            let connection = try await server.connection(0)
+            try await connection.expect("CONNECT")
+            connection.send("ERROR\nmessage:Authentication failed\n\n\0")
+        }()
+        do throws(STOMPError) {
+            try await client.connect()
+            Issue.record("nothing was thrown")
+        } catch {
+            #expect(error.code == .badCredentials)
+            #expect(error.message.hasSuffix("The client sent neither user name nor password: set credentials."))
+        }
+        try await refusing
+        await client.disconnect()
+    }
+
     @Test func `a server's text neither forges lines of a log nor fills them`() {
         let forged = "bye\n2026-01-01 ERROR \u{1b}[31m" + String(repeating: "x", count: 3_000)
         let answer = STOMPServerError(STOMPFrame(.error, headers: ["message": forged]))
