@@ -167,6 +167,22 @@ struct ArticleTests {
         await brokers.1.stop()
     }
 
+    @Test func `A bridge whose password the queue's broker refuses ends before the first reading`() async throws {
+        var options = LoopbackBrokerOptions()
+        options.users = [.init(name: "bridge", password: "secret")]
+        let brokers = try await (LoopbackBroker.start(), LoopbackBroker.start(options))
+        let bridge = makeBridge(brokers.0.urls.mqtt ?? "", brokers.1.urls.stomp ?? "")
+        let refusal = await #expect(throws: STOMPError.self) {
+            try await withTimeout(.patience, "the bridge") {
+                try await runBridge(from: bridge.mqtt, to: bridge.stomp)
+            }
+        }
+        #expect(refusal?.code == .badCredentials)
+        #expect(bridge.mqtt.state == .disconnected(nil))
+        await brokers.0.stop()
+        await brokers.1.stop()
+    }
+
     @Test(.requires(.rabbitMQ)) func `RabbitMQ moves a rejected message to the queue of dead letters as shown`()
         async throws
     {

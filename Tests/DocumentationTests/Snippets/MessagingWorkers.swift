@@ -143,6 +143,8 @@ func runBridge(from mqtt: MQTTClient, to stomp: STOMPClient) async throws {
 
 func carry(_ readings: MQTTSubscription, to stomp: STOMPClient) async throws {
     do {
+        // Waits for the broker. Throws if it refuses the password, which would otherwise be noticed with the first reading.
+        try await stomp.connect()
         for try await reading in readings {
             try await deliver(reading, to: stomp)
             reading.acknowledge()
