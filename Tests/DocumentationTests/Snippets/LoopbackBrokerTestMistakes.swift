@@ -53,3 +53,13 @@ func stopWhileConnecting(broker: LoopbackBroker, client: MQTTClient) async throw
     await client.disconnect()
     await broker.thaw()
 }
+
+/// Returns true as soon as the condition holds, and false after a minute without it.
+@MainActor
+func comesTrue(_ condition: () -> Bool) async -> Bool {
+    for _ in 0..<12_000 {
+        if condition() { return true }
+        try? await Task.sleep(for: .milliseconds(5))
+    }
+    return false
+}
