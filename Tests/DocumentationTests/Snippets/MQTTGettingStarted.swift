@@ -24,6 +24,14 @@ func readOneAndUnsubscribe(client: MQTTClient) async throws -> String? {
     return next?.text
 }
 
+func watchUntilCancelled(client: MQTTClient) async throws {
+    do throws(MQTTError) {
+        for try await door in try await client.subscribe(to: "house/+/door") { print(door.text ?? "") }
+    } catch {
+        guard error.code == .cancelled else { throw error }
+    }
+}
+
 func publishTemperatures(client: MQTTClient) async throws {
     // QoS 0: returns when the bytes are on their way.
     try await client.publish("21.5", to: "house/kitchen/temperature")
