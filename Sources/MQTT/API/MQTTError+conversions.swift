@@ -87,7 +87,7 @@ extension MQTTError {
             case .badUserNameOrPassword where !hadCredentials, .notAuthorized where !hadCredentials:
                 (
                     .badCredentials,
-                    "The client sent neither user name nor password: set credentials, if the server knows it by them."
+                    "The client sent neither user name nor password: set credentials, if the server expects them."
                 )
             case .badUserNameOrPassword: (.badCredentials, "Check user name and password.")
             case .notAuthorized: (.badCredentials, "Check user name and password, and what this user may do.")

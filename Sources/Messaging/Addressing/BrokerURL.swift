@@ -151,12 +151,11 @@ public struct BrokerURL: Sendable, Hashable {
     private static func unescaped(_ tail: ArraySlice<UInt8>, in scheme: Scheme) -> String {
         let (character, code) =
             switch tail.first {
-            case UInt8(ascii: "/"): ("/", "%2F")
+            case UInt8(ascii: "/"): ("/", scheme.isWebSocket ? "%2F" : "%2F; only WebSocket URLs have a path")
             case UInt8(ascii: "?"): ("?", "%3F")
             default: ("#", "%23")
             }
         return "'\(character)' in its user name or password must be written as \(code)"
-            + (scheme.isWebSocket ? "" : "; only WebSocket URLs have a path")
     }
 
     /// The same URL with another endpoint.
@@ -194,7 +193,7 @@ public struct BrokerURL: Sendable, Hashable {
     }
 
     private static func bad(_ text: String, _ reason: String) -> TransportError {
-        TransportError(.badURL, OneLine.escaped("'\(masked(text))' is not a broker's URL: \(reason)"))
+        TransportError(.badURL, OneLine.escaped("'\(masked(text))' is not a broker's URL: \(reason)."))
     }
 
     /// The URL with its user info and the values of its query hidden, for messages to people.

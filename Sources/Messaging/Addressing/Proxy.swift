@@ -170,7 +170,7 @@ enum ProxyURL {
     }
 
     private static func bad(_ text: String, _ origin: String, _ reason: String) -> TransportError {
-        TransportError(.badURL, "\(origin) '\(masked(text))' is not a proxy's URL: \(reason)")
+        TransportError(.badURL, "\(origin) '\(masked(text))' is not a proxy's URL: \(reason).")
     }
 
     /// The URL with its user info hidden, whatever else is wrong with it.

@@ -255,6 +255,8 @@ struct AdviceTests {
         #expect(refused?.code == .badURL)
         #expect(refused?.message.contains(proposal) == true)
         #expect(refused?.message.contains("secret") == false)
+        // A sentence, as every message is.
+        #expect(refused?.message.last == ".")
     }
 
     @Test(arguments: ["mqtt://local host", "mqtt://local\nhost:1883", "mqtt://a/b@c d", "mqtt://a%20b", "mqtt://"])

@@ -56,7 +56,7 @@ import Transport
         #expect { _ = try ProxyChoice(.http(url)) { _ in nil }.proxy(for: broker) } throws: { error in
             guard let error = error as? TransportError else { return false }
             return error.code == .badURL && error.isPermanent && !error.message.contains("secret")
-                && error.message.contains("proxy")
+                && error.message.contains("proxy") && error.message.last == "."
         }
     }
 

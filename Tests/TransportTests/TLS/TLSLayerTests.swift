@@ -196,6 +196,19 @@ struct TLSLayerTests {
         }
     }
 
+    @Test func `a server that ends the connection instead of beginning TLS is left for a URL without TLS`() throws {
+        let client = try TLSLayer(client: TLSContexts(client: .trusting(Certificates())), host: "localhost", port: 1)
+        var wire: [UInt8] = []
+        try client.opened(at: 0, wire: &wire)
+        #expect {
+            try client.endReceived()
+        } throws: { error in
+            let error = error as? TransportError
+            return error?.code == .notTLS
+                && error?.message.hasSuffix("Use its port for TLS, or a URL without TLS.") == true
+        }
+    }
+
     /// Heads of records that no TLS connection has: of 64 KB, of another version, of HTTP.
     @Test(arguments: [
         [0x17, 3, 3, 0xFF, 0xFF] as [UInt8], [0x17, 9, 9, 0, 32], Array("HTTP/1.1 400 Bad Request\r\n\r\n".utf8),

@@ -170,6 +170,15 @@ struct ResponseVector: Sendable, CustomTestStringConvertible {
         }
     }
 
+    @Test func `a server that answers nothing may have no WebSocket at this port and path`() throws {
+        var handshake = try WebSocketClientHandshake(WebSocketClientRequest(host: "h"), keyBytes: Self.key)
+        #expect {
+            try handshake.streamEnded()
+        } throws: {
+            ($0 as? WebSocketHandshakeError)?.message.hasSuffix("serves WebSocket at this port and path.") == true
+        }
+    }
+
     @Test(arguments: ResponseVector.all)
     func `reads a response the same however it arrives`(vector: ResponseVector) throws {
         for split in Split.allCases {
