@@ -81,10 +81,33 @@ struct RefusalTests {
         pair.client.engine.setReadingPaused(true, at: pair.now)
         try pair.client.engine.subscribe([.init(filter: "yes")], token: 7, at: pair.now)
         try pair.client.engine.unsubscribe(["old"], token: 8, at: pair.now)
+        #expect(pair.client.engine.nextDeadline == pair.now + 10_000_000_000)
         pair.advance(seconds: 11)
         let late = pair.client.events.compactMap { if case .requestLate(let token) = $0 { token } else { nil } }
         #expect(late == [7, 8])
         #expect(pair.client.failure == nil)
+    }
+
+    @Test(arguments: [false, true])
+    func `a first subscription that has to wait for its turn ends the connection when it is late, if the client reads`(
+        isPaused: Bool
+    ) throws {
+        let pair = try pair { $0.requestTimeout = 5_000_000_000 }
+        try pair.publish("x", to: "no", qos: .atLeastOnce)
+        try suspect(pair)
+        pair.client.engine.configuration.subscribesFirst = true
+        try pair.open()
+        pair.flush()
+        pair.deliver(to: pair.server)
+        pair.flush()
+        pair.deliver(to: pair.client)
+        pair.client.engine.setReadingPaused(isPaused, at: pair.now)
+        try pair.client.engine.subscribe([.init(filter: "yes")], token: 7, at: pair.now)
+        // PINGREQ, for which it waits, may still be answered.
+        pair.advance(seconds: 6)
+        let late = pair.client.events.compactMap { if case .requestLate(let token) = $0 { token } else { nil } }
+        #expect(late == (isPaused ? [] : [7]))
+        #expect(pair.client.failure == (isPaused ? nil : .subscribeTimeout))
     }
 
     // MARK: The culprit is found

@@ -223,10 +223,14 @@ struct EnqueueTests {
             $0.queueOverflow = .wait
         }
         try await client.enqueue(MQTTOutgoingMessage([1], to: "a"))
-        let waiting = Task { try await client.enqueue(MQTTOutgoingMessage([2], to: "a")) }
+        let waiting = Task {
+            try await withTimeout(.patience, "the wait for room") {
+                try await client.enqueue(MQTTOutgoingMessage([2], to: "a"))
+            }
+        }
         try await Task.sleep(for: .milliseconds(20))
         try await client.discardSession()
-        _ = try await withTimeout(.patience, "the end of the wait") { try await waiting.value }
+        _ = try await waiting.value
         #expect(client.backlog.queuedMessages == 1)
         await bench.stop()
     }

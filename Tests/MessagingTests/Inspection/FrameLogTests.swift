@@ -66,7 +66,15 @@ struct FrameLogTests {
         let log = FrameLog(limit: .max, bytes: 4096)
         let source = FrameLogSource("a")
         append([frame("1")], to: log, from: source)
-        append((0..<20).map { _ in frame(String(repeating: "x", count: 500)) }, to: log, from: source)
+        // One read, of which the log has no room for all.
+        let large = frame(String(repeating: "x", count: 500))
+        var (cuts, bytes) = (FrameCuts(), [UInt8]())
+        cuts.begin(at: 0, decoder: large)
+        for _ in 0..<20 {
+            bytes += large.bytes
+            cuts.add(endingAt: bytes.count)
+        }
+        log.append(cuts, of: bytes.span.bytes, at: FrameMoment(.sent, time: 0), from: source)
         #expect(log.snapshot().frames.count == 8)
     }
 

@@ -22,10 +22,11 @@ import Transport
         return nil
     }
 
-    @Test func `a receipt that the client does not read is late by its own doing, which the error says`() async throws {
-        let server = FakeServer()
-        let clock = try ManualClock()
-        let (client, connection) = try await server.connected(clock: clock, heartless)
+    /// A client that has paused reading because its subscription to "/queue/full" is full.
+    private func paused(
+        _ server: FakeServer, _ clock: ManualClock, broker: String
+    ) async throws -> (STOMPClient, FakeConnection, STOMPSubscription) {
+        let (client, connection) = try await server.connected(clock: clock, server: broker, heartless)
         var events = client.events.makeAsyncIterator()
         async let subscribing = client.subscribe(
             to: "/queue/full", buffer: BufferPolicy(messages: 1, overflow: .pauseReading))
@@ -36,6 +37,12 @@ import Transport
         let messages = try await subscribing
         connection.send(message(id, 0) + message(id, 1))
         #expect(await pause(&events) == "/queue/full")
+        return (client, connection, messages)
+    }
+
+    @Test func `a receipt that the client does not read is late by its own doing, which the error says`() async throws {
+        let clock = try ManualClock()
+        let (client, connection, messages) = try await paused(FakeServer(), clock, broker: "fake/1")
         let sending = Task { try await client.sendAndConfirm("x", to: "/queue/other") }
         try await connection.confirm("SEND")
         await clock.advance(by: .seconds(11))
@@ -44,6 +51,46 @@ import Transport
         #expect(client.state.isConnected)
         #expect(try await messages.texts(2) == ["0", "1"])
         connection.close()
+        await client.disconnect()
+    }
+
+    @Test func `requests are sent after a pause in which the receipt of their subscription was not read`() async throws
+    {
+        let server = FakeServer()
+        let clock = try ManualClock()
+        let broker = "ActiveMQ/5.17.2"
+        let (client, first) = try await server.connected(clock: clock, server: broker, heartless)
+        /// Answers the next request, which comes from the subscription `id`.
+        func answer(_ connection: FakeConnection, _ id: String) async throws {
+            let correlation = try await connection.expect("SEND", "correlation-id")
+            connection.send(
+                "MESSAGE\nsubscription:\(id)\nmessage-id:9\ndestination:/q\ncorrelation-id:\(correlation)\n\nyes\0")
+        }
+        async let asking = client.request("1", to: "/queue/questions")
+        let lines = try await first.frame().split(separator: "\n")
+        let replies = String(try #require(lines.first { $0.hasPrefix("id:") }).dropFirst(3))
+        let receipt = try #require(lines.first { $0.hasPrefix("receipt:") }).dropFirst(8)
+        first.send("RECEIPT\nreceipt-id:\(receipt)\n\n\0")
+        try await answer(first, replies)
+        #expect(try await asking.text == "yes")
+        async let subscribing = client.subscribe(
+            to: "/queue/full", buffer: BufferPolicy(messages: 1, overflow: .pauseReading))
+        try await first.confirm("SUBSCRIBE")
+        let messages = try await subscribing
+        var events = client.events.makeAsyncIterator()
+        first.close()
+        await clock.advance(by: .seconds(5))
+        let second = try await server.accept(1, server: broker)
+        #expect(try await second.expect("SUBSCRIBE", "id") == replies)
+        let full = try await second.expect("SUBSCRIBE", "id")
+        second.send(message(full, 0) + message(full, 1))
+        #expect(await pause(&events) == "/queue/full")
+        await clock.advance(by: .seconds(11))
+        #expect(try await messages.texts(2) == ["0", "1"])
+        let again = Task { try await client.request("2", to: "/queue/questions") }
+        try await answer(second, replies)
+        #expect(try await again.value.text == "yes")
+        second.close()
         await client.disconnect()
     }
 

@@ -54,7 +54,9 @@ import Transport
             heartless(&$0)
             $0.requestTimeout = .seconds(10)
         }
-        let subscribing = Task { try await client.subscribe(to: "/queue/q") }
+        let subscribing = Task {
+            try await withTimeout(.patience, "the subscription") { try await client.subscribe(to: "/queue/q") }
+        }
         try await first.expect("SUBSCRIBE")
         first.close()
         for number in 1...3 {

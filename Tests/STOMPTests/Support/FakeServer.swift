@@ -30,11 +30,11 @@ final class FakeServer: Sendable {
 
     /// A client that is connected, and the server's end of its connection.
     func connected(
-        clock: ManualClock? = nil, _ change: (inout STOMPConfiguration) -> Void = { _ in }
+        clock: ManualClock? = nil, server: String = "fake/1", _ change: (inout STOMPConfiguration) -> Void = { _ in }
     ) async throws -> (STOMPClient, FakeConnection) {
         let client = client(clock: clock, change)
         async let connecting: Void = client.connect()
-        let connection = try await accept(0)
+        let connection = try await accept(0, server: server)
         try await connecting
         return (client, connection)
     }
