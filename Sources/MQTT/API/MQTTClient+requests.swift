@@ -83,13 +83,17 @@ extension MQTTClient {
         let id = "\(UInt32.random(in: 1 ... .max, using: &random))"
         let (topic, responseTopic) = (topic.replacing("{id}", with: id), responseTopic.replacing("{id}", with: id))
         let payload = Array(payload)
-        let late = MQTTError(
-            .timedOut,
-            "No response to the request to '\(topic)' arrived at '\(responseTopic)' within \(timeout). Check that a client answers there, or raise the timeout."
-        )
+        let core = core
         let deadline = core.loop.now.advanced(byNanoseconds: timeout.inNanoseconds)
         do {
-            return try await TimedCall.run(until: deadline, on: core.loop, late: late) {
+            return try await TimedCall.run(
+                until: deadline, on: core.loop,
+                late: MQTTError(
+                    .timedOut,
+                    core.lateReply(
+                        "No response to the request to '\(topic)' arrived at '\(responseTopic)' within \(timeout).",
+                        advice: "Check that a client answers there, or raise the timeout."))
+            ) {
                 let responses = try await self.subscribe(to: responseTopic, qos: qos)
                 try await self.publish(request: MQTTOutgoingMessage(payload, to: topic, qos: qos))
                 for try await response in responses where !response.isRetained { return response }

@@ -51,7 +51,7 @@ extension MQTTClient {
     /// 4.12.1]; 5.0 only. Messages are sent and received meanwhile. Cancelling the task ends the wait, not the exchange.
     ///
     /// - Throws: ``MQTTError`` if there is no connection or no method, ``MQTTAuthentication/begin`` fails, or the server ends
-    ///   the connection.
+    ///   the connection; ``MQTTError/Code/timedOut`` if a full buffer keeps the client from reading the answer.
     public nonisolated(nonsending) func reauthenticate() async throws(MQTTError) {
         guard let authentication = core.settings.authentication else {
             throw .invalidRequest("There is nothing to authenticate with. Set configuration.authentication.")

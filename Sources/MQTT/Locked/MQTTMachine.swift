@@ -75,7 +75,12 @@ struct MQTTMachine: ClientMachine, ~Copyable {
     var timeForQoS0: Int64 { engine.sendsQoS0AtOnce ? engine.keepAlive.lastSent : publishers.loop.now }
     var isLatencyBound: Bool { mutating get { engine.inFlightCount <= 1 } }
     var wantsReadingPaused: Bool { reading.isPaused }
-    var receiversAreFull: Bool { reading.receiversAreFull }
+    var pauseReason: String? {
+        if reading.receiversAreFull { return Self.receiversAreSlow }
+        guard reading.isPaused else { return nil }
+        return
+            "because too many acknowledgements wait for the session store, and reading is paused until it answers. Check the disk that holds it."
+    }
     var abandonsOutput: Bool { mutating get { serverIsSilent || engine.phase == .connecting } }
 
     // MARK: What happened to the connection

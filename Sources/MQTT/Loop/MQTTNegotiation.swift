@@ -254,9 +254,26 @@ extension MQTTNegotiation {
                 try machine.engine.authenticate(reason: .reauthenticate, data: data, at: now)
             }
             reauthentications.append(call)
+            limit(call)
         } catch {
             call.end(.failure(core.explain(error)))
         }
+    }
+
+    /// Ends a call that waits for longer than ``MQTTConfiguration/connectTimeout`` because nothing is read. While the client
+    /// reads, the engine notices what is late.
+    private func limit(_ call: PendingCall<Result<Void, MQTTError>>) {
+        let alarm = LoopAlarm(loop: core.loop) { [weak core] _ in
+            guard let core, !call.isOver else { return }
+            guard let reason = core.link.pauseReason else { return core.negotiation.limit(call) }
+            call.end(
+                .failure(
+                    MQTTError(
+                        .timedOut,
+                        "The client read no answer to AUTH within connectTimeout, \(reason) The authentication may still be completed."
+                    )))
+        }
+        alarm.set(core.loop.now.advanced(byNanoseconds: settings.engineOptions.value.connectTimeout))
     }
 
     func endReauthentications(_ result: Result<Void, MQTTError>) {

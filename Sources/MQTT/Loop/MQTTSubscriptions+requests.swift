@@ -247,12 +247,13 @@ extension MQTTSubscriptions {
     }
 
     private func late(_ packet: String, advice: String) -> MQTTError {
-        let isReading = core.link.perform { !$0.receiversAreFull }
+        let reason = core.link.pauseReason
         return MQTTError(
             .timedOut,
-            isReading
-                ? "The server did not answer \(packet) within requestTimeout; the request may still take effect. \(advice)"
-                : "The client read no answer to \(packet) within requestTimeout, because the buffer of a subscription is full and reading is paused; the event readingPaused names it. Read that subscription faster, and do not await answers in the task that reads it. The request may still take effect."
+            reason.map {
+                "The client read no answer to \(packet) within requestTimeout, \($0) The request may still take effect."
+            }
+                ?? "The server did not answer \(packet) within requestTimeout; the request may still take effect. \(advice)"
         )
     }
 

@@ -127,8 +127,6 @@ extension ClientCore {
         return false
     }
 
-    /// The message for a request without a reply in time; on the loop's thread.
-    ///
     /// The connection has ended. Returns whether that was to move to another server.
     package func endMove() -> Bool { parts.isMoving.exchange(false, ordering: .relaxed) }
 
@@ -143,8 +141,11 @@ extension ClientCore {
             answer: nil, underlying: error)
     }
 
-    /// - Parameter advice: what to do if the client was connected.
+    /// The message for a request without a reply in time; on the loop's thread.
+    ///
+    /// - Parameter advice: what to do if the client was connected and has read what came.
     package func lateReply(_ message: String, advice: String) -> String {
+        if let reason = link.pauseReason { return "\(message) The client may not have read it, \(reason)" }
         if supervisor.isConnected { return "\(message) \(advice)" }
         guard let failure = supervisor.lastFailure?.value else { return "\(message) The client was not connected." }
         return "\(message) The client was not connected: \(failure.sentence)"
@@ -319,6 +320,8 @@ package protocol ClientMachine: LinkMachine, ~Copyable {
     var sentCount: Int { get }
     /// What waits under the link's lock.
     var backlog: ClientBacklog { get }
+    /// Why nothing is read, and what to do about it: the end of a sentence. Nil while the client reads.
+    var pauseReason: String? { get }
     /// Pauses reading because a receiver's bound is reached, or ends that pause.
     /// Returns whether that is a change.
     mutating func setReceiversFull(_ isFull: Bool, at now: Int64) -> Bool
@@ -328,6 +331,11 @@ package protocol ClientMachine: LinkMachine, ~Copyable {
 
 extension ClientMachine where Self: ~Copyable {
     package mutating func acknowledgeWithheld(at now: Int64) {}
+
+    /// Why nothing is read while a receiver's bound is reached.
+    package static var receiversAreSlow: String {
+        "because the buffer of a subscription is full and reading is paused; the event readingPaused names it. Read that subscription faster, and do not await answers in the task that reads it."
+    }
 }
 
 /// The link of a client, as far as it does not depend on the protocol. ``ClientCore`` cannot name `Link` itself, because an
@@ -339,6 +347,7 @@ package protocol ClientLink: AnyObject, Sendable {
     var traffic: LinkTraffic { get }
     var sentCount: Int { get }
     var backlog: ClientBacklog { get }
+    var pauseReason: String? { get }
     var isEnding: Bool { get }
     func attachNow(_ stream: any ByteStream, layers: LayerStack?)
     func dropConnection()
@@ -359,6 +368,7 @@ extension Link: ClientLink where Machine: ClientMachine, Machine: ~Copyable {
 
     package var sentCount: Int { perform { $0.sentCount } }
     package var backlog: ClientBacklog { perform { $0.backlog } }
+    package var pauseReason: String? { perform { $0.pauseReason } }
 
     package func pauseReading() -> Bool {
         let now = loop.now

@@ -130,8 +130,11 @@ extension STOMPError {
 
     /// The end of a wait for a receipt, other than the receipt itself.
     ///
-    /// - Parameter isReading: whether the client reads what the server sends.
-    init(_ outcome: STOMPReceiptCompletion.Outcome, _ error: STOMPServerError?, isReading: Bool) {
+    /// - Parameter pauseReason: why the client does not read what the server sends, if it does not.
+    init(
+        _ outcome: STOMPReceiptCompletion.Outcome, _ error: STOMPServerError?,
+        unreadBecause pauseReason: String? = nil
+    ) {
         let advice = "Whether it was processed is unknown: send it again if processing it twice does no harm."
         switch outcome {
         case .refused, .presumablyRefused:
@@ -141,15 +144,11 @@ extension STOMPError {
                 .connectionLost,
                 "The server ended the session with an error before it confirmed the frame. \(advice)",
                 serverError: error)
-        case .timedOut where !isReading:
-            self.init(
-                .timedOut,
-                "The client read no confirmation of the frame within requestTimeout, because the buffer of a subscription is full and reading is paused; the event readingPaused names it. Read that subscription faster or give it a prefetch, and do not await confirmations in the task that reads it. \(advice)"
-            )
         case .timedOut:
-            self.init(
-                .timedOut,
-                "The server did not confirm the frame within requestTimeout. \(advice)")
+            let reason =
+                pauseReason.map { "The client read no confirmation of the frame within requestTimeout, \($0)" }
+                ?? "The server did not confirm the frame within requestTimeout."
+            self.init(.timedOut, "\(reason) \(advice)")
         case .aborted:
             self.init(
                 .stale,

@@ -38,6 +38,10 @@ struct STOMPMachine: ClientMachine, ~Copyable {
             outboxBytes: outputCount)
     }
 
+    var pauseReason: String? {
+        wantsReadingPaused ? Self.receiversAreSlow + " A prefetch keeps the broker from filling it." : nil
+    }
+
     var output: [UInt8] {
         get { engine.output }
         _modify { yield &engine.output }
@@ -167,8 +171,7 @@ struct STOMPMachine: ClientMachine, ~Copyable {
                 answer =
                     failed?.outcome == completion.outcome
                     ? failed?.answer ?? answer
-                    : .failure(
-                        STOMPError(completion.outcome, error, isReading: !wantsReadingPaused))
+                    : .failure(STOMPError(completion.outcome, error, unreadBecause: pauseReason))
                 failed = (completion.outcome, answer)
             }
             if completion.token & SendBatches<STOMPReadySend?, ReceiptAnswer>.bit != 0 {

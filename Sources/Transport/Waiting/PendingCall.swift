@@ -102,16 +102,16 @@ package final class PendingCall<Answer: Sendable>: @unchecked Sendable {
 package enum TimedCall {
     /// Runs `body` in a task of its own, which is cancelled at the deadline and with the caller's task.
     ///
+    /// - Parameter late: asked for at the deadline, on the loop's thread.
     /// - Throws: what `body` throws; `late` at the deadline; `CancellationError` when the caller was cancelled.
     package static func run<Value: Sendable>(
-        until deadline: Int64, on loop: EventLoop, late: any Error,
+        until deadline: Int64, on loop: EventLoop, late: @autoclosure @escaping @Sendable () -> any Error,
         _ body: @escaping @Sendable () async throws -> Value
     ) async throws -> Value {
-        // Nil at the deadline.
-        let call = PendingCall<Result<Value, any Error>?>()
+        let call = PendingCall<(result: Result<Value, any Error>, isLate: Bool)>()
         let alarm = LoopAlarm(loop: loop) { [loop] _ in
             // `body` may have slept on a manual clock, which is no work; from now on there is some.
-            if call.end(nil) { loop.beginWork() }
+            if call.end((.failure(late()), true)) { loop.beginWork() }
         }
         loop.execute { alarm.set(deadline) }
         loop.beginTask()
@@ -119,19 +119,17 @@ package enum TimedCall {
             defer { loop.endTask() }
             let result: Result<Value, any Error>
             do { result = .success(try await body()) } catch { result = .failure(error) }
-            call.end(result)
+            call.end((result, false))
         }
-        let result = await call.answer {
+        let (result, isLate) = await call.answer {
         } onCancel: {
-            call.end(.failure(CancellationError()))
+            call.end((.failure(CancellationError()), false))
         }
         task.cancel()
-        let isLate = result == nil
         loop.execute { [loop] in
             alarm.set(.max)
             if isLate { loop.endWork() }
         }
-        guard let result else { throw late }
         return try result.get()
     }
 }

@@ -1,4 +1,3 @@
-import Foundation
 import MQTTCore
 import Synchronization
 import TestSupport
@@ -12,21 +11,6 @@ import Transport
 @Suite("Client: floods of packets that are answered", .turns)
 struct AnswerFloodTests {
     private static let bytesPerRead = 4096
-
-    /// A store that answers only while it is open.
-    private final class GatedStore: SessionStore {
-        private let store = MemorySessionStore()
-        let isOpen = Atomic(true)
-        var limits: SessionStoreLimits { store.limits }
-        func open() throws -> StoredSession { try store.open() }
-        func setClientID(_ clientID: String) throws { try store.setClientID(clientID) }
-        func append(_ records: [MQTTStoreRecord]) throws {
-            while !isOpen.load(ordering: .acquiring) { Thread.sleep(forTimeInterval: 0.001) }
-            try store.append(records)
-        }
-        func removeAll() throws { try store.removeAll() }
-        func close() { store.close() }
-    }
 
     private func connect(
         _ change: (inout MQTTConfiguration) -> Void = { _ in }
@@ -59,11 +43,14 @@ struct AnswerFloodTests {
 
     @Test func `reading pauses while answers wait for a session store that does not answer`() async throws {
         let store = GatedStore()
-        let (client, near, server) = try await connect { $0.sessionStore = store }
+        let (client, near, server) = try await connect {
+            $0.sessionStore = store
+            $0.requestTimeout = .seconds(1)
+        }
         near.changeFaults { $0.capacity = .max }
         server.write([0x34, 5, 0, 1, UInt8(ascii: "t"), 0, 1])
         #expect(await eventually { server.read().contains { $0.type == .pubrec } })
-        store.isOpen.store(false, ordering: .releasing)
+        store.appends.store(false, ordering: .releasing)
         // The first answer waits for the store, and the others for the first.
         server.write([0x62, 2, 0, 1])
         let count = 100_000
@@ -74,8 +61,10 @@ struct AnswerFloodTests {
         try await settle(server.stream)
         #expect(server.stream.progress.acknowledged - before < most)
         #expect(most < count * 4)
+        let error = await #expect(throws: MQTTError.self) { _ = try await client.subscribe(to: "unread") }
+        #expect(error?.code == .timedOut && error?.message.contains("session store") == true, "\(error as Any)")
         // Every one of them is answered when the store does.
-        store.isOpen.store(true, ordering: .releasing)
+        store.appends.store(true, ordering: .releasing)
         var answers = 0
         #expect(
             await eventually {

@@ -81,21 +81,91 @@ struct SlowConsumerTests {
         await bench.stop()
     }
 
-    @Test func `a SUBACK that the client does not read is late by its own doing, which the error says`() async throws {
-        let bench = try await Bench()
-        let client = try await bench.connected("slow") { $0.requestTimeout = .seconds(1) }
+    /// A client that has paused reading because its subscription to "a" is full.
+    private func paused(
+        _ bench: Bench, _ change: (inout MQTTConfiguration) -> Void
+    ) async throws -> (MQTTClient, MQTTSubscription) {
+        let client = try await bench.connected("slow", change)
         var events = client.events.makeAsyncIterator()
         let messages = try await client.subscribe(
             to: "a", qos: .atMostOnce, buffer: BufferPolicy(messages: 1, overflow: .pauseReading))
         for number in 0..<2 { await bench.broker.publish("\(number)", to: "a") }
         while let event = await events.next() { if case .readingPaused = event { break } }
-        let subscribing = Task { try await client.subscribe(to: "b") }
-        let error = await #expect(throws: MQTTError.self) { _ = try await subscribing.value }
+        return (client, messages)
+    }
+
+    @Test func `a SUBACK that the client does not read is late by its own doing, which the error says`() async throws {
+        let bench = try await Bench()
+        let (client, messages) = try await paused(bench) { $0.requestTimeout = .seconds(1) }
+        let error = await #expect(throws: MQTTError.self) { _ = try await client.subscribe(to: "b") }
         #expect(error?.code == .timedOut && error?.message.contains("readingPaused") == true, "\(error as Any)")
         #expect(client.state.isConnected)
         #expect(try await messages.first(2).map(\.text) == ["0", "1"])
         await client.disconnect()
         await bench.stop()
+    }
+
+    @Test(arguments: [false, true])
+    func `a response that the client does not read is late by its own doing, which the error says`(
+        byTopics: Bool
+    ) async throws {
+        let bench = try await Bench()
+        let (client, messages) = try await paused(bench) { $0.version = .v5_0 }
+        let error = await #expect(throws: MQTTError.self) {
+            _ =
+                byTopics
+                ? try await client.request("?", to: "b", responseTopic: "c", timeout: .milliseconds(200))
+                : try await client.request("?", to: "b", timeout: .milliseconds(200))
+        }
+        #expect(error?.code == .timedOut && error?.message.contains("readingPaused") == true, "\(error as Any)")
+        #expect(try await messages.first(2).map(\.text) == ["0", "1"])
+        await client.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `a re-authentication whose answer the client does not read ends, and says so`() async throws {
+        let clock = try ManualClock()
+        let renewed = PendingCall<Void>()
+        let server = ScriptedServer(clock: clock) { step in
+            switch step.event {
+            case .connectReceived: step.accept()
+            case .subscribeReceived(let subscribe):
+                step.perform { machine in
+                    try? machine.engine.acknowledgeSubscribe(
+                        subscribe.packetID, codes: [.success], at: step.link.loop.now)
+                    for _ in 0..<2 {
+                        let packet = MQTTPacket.publish(MQTTPacket.Publish(topic: "a", payload: [1]))
+                        try? packet.encode(into: &machine.engine.output, version: .v5_0)
+                    }
+                }
+            case .authenticationReceived: renewed.end(())
+            default: break
+            }
+        }
+        let client = server.client {
+            $0.version = .v5_0
+            $0.connectTimeout = .seconds(10)
+            $0.authentication = MQTTAuthentication(method: "M") {
+                [1]
+            } respond: { _ in
+                nil
+            }
+        }
+        try await client.connect()
+        var events = client.events.makeAsyncIterator()
+        let messages = try await client.subscribe(
+            to: "a", qos: .atMostOnce, buffer: BufferPolicy(messages: 1, overflow: .pauseReading))
+        while let event = await events.next() { if case .readingPaused = event { break } }
+        let renewing = Task {
+            try await withTimeout(.patience, "the re-authentication") { try await client.reauthenticate() }
+        }
+        await renewed.answer()
+        await clock.advance(by: .seconds(11))
+        let error = await #expect(throws: MQTTError.self) { try await renewing.value }
+        #expect(error?.code == .timedOut && error?.message.contains("readingPaused") == true, "\(error as Any)")
+        #expect(client.state.isConnected)
+        #expect(try await messages.first(2).count == 2)
+        await client.disconnect()
     }
 
     @Test func `a bound of a buffer is at least one, however it is set`() {

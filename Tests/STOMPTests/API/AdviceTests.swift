@@ -164,7 +164,7 @@ import Transport
         let forged = "bye\n2026-01-01 ERROR \u{1b}[31m" + String(repeating: "x", count: 3_000)
         let answer = STOMPServerError(STOMPFrame(.error, headers: ["message": forged]))
         let errors = [
-            STOMPError(.refused, answer, isReading: true), STOMPError(.sessionEnded, answer, isReading: true),
+            STOMPError(.refused, answer), STOMPError(.sessionEnded, answer),
             STOMPError(STOMPConnectionFailure(.error, "The server ended the session: \(answer)", error: answer)),
         ]
         for error in errors {
@@ -181,7 +181,7 @@ import Transport
         let body = Array("queue full".utf8)
         #expect(STOMPServerError(STOMPFrame(.error, body: body)).description == "queue full")
         #expect(STOMPServerError(STOMPFrame(.error)).description == "no reason given")
-        let refused = STOMPError(.refused, STOMPServerError(STOMPFrame(.error)), isReading: true)
+        let refused = STOMPError(.refused, STOMPServerError(STOMPFrame(.error)))
         #expect(
             refused.message
                 == "The server refused the frame: no reason given. Before you send it again, check the frame, the server's limits and this user's permissions."

@@ -54,6 +54,20 @@ import Transport
         await client.disconnect()
     }
 
+    @Test func `a reply that the client does not read is late by its own doing, which the error says`() async throws {
+        let clock = try ManualClock()
+        // Its temporary queues need no SUBSCRIBE.
+        let (client, connection, messages) = try await paused(FakeServer(), clock, broker: "RabbitMQ/3.10.8")
+        let asking = Task { try await client.request("x", to: "/queue/other", timeout: .seconds(5)) }
+        try await connection.expect("SEND")
+        await clock.advance(by: .seconds(6))
+        let error = await #expect(throws: STOMPError.self) { _ = try await asking.value }
+        #expect(error?.code == .timedOut && error?.message.contains("readingPaused") == true, "\(error as Any)")
+        #expect(try await messages.texts(2) == ["0", "1"])
+        connection.close()
+        await client.disconnect()
+    }
+
     @Test func `requests are sent after a pause in which the receipt of their subscription was not read`() async throws
     {
         let server = FakeServer()
