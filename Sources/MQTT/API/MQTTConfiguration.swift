@@ -108,8 +108,8 @@ public struct MQTTConfiguration: Sendable, Equatable, CustomStringConvertible {
     ///
     /// Connections whose threads have the same quality share one.
     public var threadQuality = ServiceClass.standard
-    /// Timeout for one attempt to connect, from obtaining credentials and resolving the name to CONNACK, steps of an
-    /// authentication included; also for a renewed authentication. Default: 30 seconds.
+    /// Timeout for one attempt to connect, from opening the session store, obtaining credentials and resolving the name to
+    /// CONNACK, steps of an authentication included; also for a renewed authentication. Default: 30 seconds.
     public var connectTimeout: Duration = .seconds(30)
     /// Timeout for the responses to SUBSCRIBE, UNSUBSCRIBE and each AUTH. For SUBSCRIBE it is counted over connections that
     /// end without a response. Default: 10 seconds.

@@ -98,6 +98,13 @@ final class MQTTNegotiation: @unchecked Sendable {
                 "authentication.respond did not return in time: the server waits for this client's AUTH. See what respond waits for."
             )
         }
+        if failure == .connectTimeout, core.link.perform({ $0.engine.connectWaitsForStore }) {
+            awaitsAnswer = false
+            return MQTTError(
+                .timedOut,
+                "The session store did not answer in time, so CONNECT was not sent: the session has to be in the store first. Check the disk that holds it, or raise connectTimeout."
+            )
+        }
         serverFailed = true
         if case .connectTimeout = failure, core.opener.wasHurried {
             return MQTTError(.timedOut, "The server did not answer CONNECT " + StreamOpener.hurry)

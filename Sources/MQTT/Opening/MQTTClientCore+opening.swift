@@ -11,7 +11,7 @@ extension MQTTClientCore {
         let other = negotiation.redirection.withLock { $0?.takeNext(server: attempt.server) }
         try settings.check(settings.engineOptions.value.will)
         try asking { machine throws(MQTTUsageError) in try machine.engine.configuration.checkConnect() }
-        try await prepareStore(for: .attempt)
+        try await openStore(attempt)
         let (url, credentials) = try await chooseServer(attempt, redirectedTo: other)
         link.perform { machine in
             let (userName, password) = (credentials?.userName, credentials?.password.map { Array($0.utf8) })
@@ -27,6 +27,16 @@ extension MQTTClientCore {
         return try await open(url, credentials, isRedirected: other != nil, for: attempt)
     }
 
+    /// Opens the session store, if there is one.
+    private func openStore(_ attempt: ConnectionAttempt) async throws(MQTTError) {
+        guard let persistence else { return }
+        func failure(_ error: any Error) -> MQTTError { error as? MQTTError ?? .cancelledWait }
+        let advice = "Check the disk that holds it, or raise connectTimeout."
+        try await ask("The session store did not open", attempt, advice: advice, failure) {
+            try await persistence.prepare(self, for: .attempt)
+        }
+    }
+
     /// Lets the application change CONNECT.
     private func prepareConnect(_ attempt: ConnectionAttempt) async throws(MQTTError) {
         guard let provider = settings.connectProvider else { return }
@@ -34,7 +44,7 @@ extension MQTTClientCore {
         let initial = MQTTConnectOptions(
             attempt: attempt.number, will: configured.will, properties: configured.connectProperties,
             keepAlive: .seconds(configured.keepAlive), cleanStart: link.perform { $0.engine.cleanStart })
-        let options = try await ask("connectProvider", attempt, MQTTError.init(connectProvider:)) {
+        let options = try await ask("The connectProvider did not return", attempt, MQTTError.init(connectProvider:)) {
             var options = initial
             try await provider(&options)
             return options
@@ -55,7 +65,8 @@ extension MQTTClientCore {
     /// Obtains the data of the first step.
     private func prepareAuthentication(_ attempt: ConnectionAttempt) async throws(MQTTError) {
         guard let authentication = settings.authentication else { return }
-        let data = try await ask("authentication's begin", attempt, MQTTError.init(authentication:)) {
+        let data = try await ask("The authentication's begin did not return", attempt, MQTTError.init(authentication:))
+        {
             try await authentication.begin()
         }
         link.perform { machine in
@@ -64,17 +75,17 @@ extension MQTTClientCore {
         }
     }
 
-    /// Waits for a closure of the application, until the deadline of the attempt at most.
+    /// Waits for a part of the application, until the deadline of the attempt at most.
     ///
     /// - Parameters:
-    ///   - name: what a person calls the closure.
+    ///   - event: what has not happened if the deadline comes first.
+    ///   - advice: what to do then.
     ///   - failure: the error for what it throws.
     private func ask<Answer: Sendable>(
-        _ name: String, _ attempt: ConnectionAttempt, _ failure: (any Error) -> MQTTError,
-        _ body: @escaping @Sendable () async throws -> Answer
+        _ event: String, _ attempt: ConnectionAttempt, advice: String = "Let it return sooner, or raise it.",
+        _ failure: (any Error) -> MQTTError, _ body: @escaping @Sendable () async throws -> Answer
     ) async throws(MQTTError) -> Answer {
-        let late = MQTTError(
-            .timedOut, "The \(name) did not return within connectTimeout. Let it return sooner, or raise it.")
+        let late = MQTTError(.timedOut, "\(event) within connectTimeout. \(advice)")
         do {
             return try await TimedCall.run(until: attempt.deadline, on: loop, late: late, body)
         } catch let error as MQTTError where error.code == .timedOut {

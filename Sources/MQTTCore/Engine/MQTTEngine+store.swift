@@ -12,6 +12,9 @@ extension MQTTEngine {
     /// the store.
     package var holdsTooManyPackets: Bool { heldPackets.count >= Self.maximumHeldPackets }
 
+    /// Whether CONNECT waits for the session store, and has not been written.
+    package var connectWaitsForStore: Bool { opening.value?.heldConnect.isEmpty == false }
+
     /// The records up to and including a ticket are stored: what waited for them is written.
     public mutating func persisted(through ticket: UInt64, at now: Int64, into effects: inout MQTTEffects) {
         guard ticket > persistedTicket else { return }

@@ -213,7 +213,7 @@ package final class StreamOpener: Sendable {
         // Before the connection, so that mistakes in the options are reported without a server.
         let proxy = try proxies?.value.proxy(for: url.endpoint)
         let systemDoesTLS = url.scheme.isSecure ? try tls().usesSystem() : false
-        if url.scheme.isSecure { try await tls().prepare() }
+        if url.scheme.isSecure { try await prepareTLS(attempt) }
         let layers = try layers(for: url, headers, proxy, systemDoesTLS: systemDoesTLS)
         var deadline = beginPatience(attempt)
         let stream =
@@ -224,6 +224,22 @@ package final class StreamOpener: Sendable {
         let stack = LayerStack(layers, deadline: deadline, timeout: handshakeTimeout(url, proxy))
         try await LayerHandshake.run(stack, over: stream, loop: loop)
         return OpenedStream(stream: stream, layers: stack)
+    }
+
+    /// Reads the files of the TLS options, which may be on a disk that hangs.
+    private func prepareTLS(_ attempt: ConnectionAttempt) async throws(TransportError) {
+        let tls = tls()
+        let late = TransportError(
+            .timedOut,
+            "The certificates and keys of the TLS options were not read within connectTimeout. Check the disk that holds their files, or raise connectTimeout."
+        )
+        do {
+            try await TimedCall.run(until: attempt.deadline, on: loop, late: late) { try await tls.prepare() }
+        } catch let error as TransportError {
+            throw error
+        } catch {
+            throw TransportError(.cancelled, "Connecting was cancelled.")
+        }
     }
 
     private func connect(

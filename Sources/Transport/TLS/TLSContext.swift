@@ -218,6 +218,8 @@ package final class TLSContexts: Sendable {
     #if canImport(Network)
         private let currentOfSystem = Lock<NetworkTLS?>(nil)
     #endif
+    /// The files are being read.
+    private let reading = Lock<Task<Result<Void, TransportError>, Never>?>(nil)
 
     package init(client options: TLSOptions) {
         kind = .client(options)
@@ -247,21 +249,32 @@ package final class TLSContexts: Sendable {
             let isPrepared = current.withLock { $0 != nil }
         #endif
         if isPrepared { return }
-        let result = await Task.detached { () -> Result<Void, TransportError> in
-            do throws(TransportError) {
-                #if canImport(Network)
-                    if try self.usesSystem() {
-                        _ = try self.networkTLS()
-                        return .success(())
-                    }
-                #endif
-                _ = try self.context()
-                return .success(())
-            } catch {
-                return .failure(error)
+        // Whoever comes while files are read waits for that: reading that hangs holds one thread, however often it is tried.
+        let task = reading.withLock { reading in
+            if let reading { return reading }
+            let task = Task.detached {
+                defer { self.reading.withLock { $0 = nil } }
+                return self.readFiles()
             }
-        }.value
-        try result.get()
+            reading = task
+            return task
+        }
+        try await task.value.get()
+    }
+
+    private func readFiles() -> Result<Void, TransportError> {
+        do throws(TransportError) {
+            #if canImport(Network)
+                if try usesSystem() {
+                    _ = try networkTLS()
+                    return .success(())
+                }
+            #endif
+            _ = try context()
+            return .success(())
+        } catch {
+            return .failure(error)
+        }
     }
 
     /// The next connection reads the files anew: a failure may be due to certificates that were replaced since.

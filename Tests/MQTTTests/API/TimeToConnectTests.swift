@@ -1,3 +1,4 @@
+import Foundation
 import MQTT
 import MQTTCore
 import Synchronization
@@ -49,6 +50,31 @@ struct TimeToConnectTests {
         await #expect { try await client.connect() } throws: {
             ($0 as? MQTTError)?.message.contains("authentication.respond") == true
         }
+        await client.disconnect()
+    }
+
+    @Test func `a TLS file that is not read in time fails the attempt, and later ones wait for the same reading`()
+        async throws
+    {
+        let scratch = try ScratchDirectory()
+        let path = scratch.file("authorities.pem")
+        // Opening it waits for a writer.
+        #expect(mkfifo(path, 0o600) == 0)
+        var configuration = MQTTConfiguration()
+        configuration.connectTimeout = .milliseconds(100)
+        configuration.reconnect.initialDelay = .milliseconds(1)
+        configuration.reconnect.maximumDelay = .milliseconds(1)
+        // More than there are threads for tasks: each of them would hold one.
+        configuration.reconnect.firstConnectAttempts = ProcessInfo.processInfo.activeProcessorCount + 1
+        configuration.tls.trust = .authorities([.file(path)])
+        let client = MQTTClient("mqtts://127.0.0.1:1", configuration: configuration)
+        let error = await #expect(throws: MQTTError.self) {
+            try await withTimeout(.patience, "an attempt whose files hang") { try await client.connect() }
+        }
+        #expect(error?.code == .timedOut && error?.message.contains("certificates") == true, "\(error as Any)")
+        let writer = open(path, O_WRONLY | O_NONBLOCK)
+        #expect(writer >= 0, "something reads it")
+        close(writer)
         await client.disconnect()
     }
 
