@@ -130,6 +130,9 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
         if closeReason == nil { closeReason = Shared(error) }
     }
 
+    /// The session store has failed. No connection may follow this one, whatever else ends it.
+    func storeFailed(_ error: MQTTError) { closeReason = Shared(error) }
+
     func connectionClosed(_ error: TransportError?) {
         let isLost = supervisor.isConnected
         let hint = negotiation.isAccepted ? "" : opener.hintAtTLS + negotiation.hintAtVersion

@@ -301,6 +301,7 @@ struct MQTTRetryOptions {
     var hasCredentialsProvider = false
 
     func verdict(on failure: MQTTError) -> ReconnectVerdict {
+        if failure.code == .storeFailed { return .giveUp }
         if hasNewServer { return .retryNow }
         if hasOlderVersion, mayMeanOtherVersion(failure) { return .retryNow }
         switch failure.code {
@@ -308,7 +309,7 @@ struct MQTTRetryOptions {
             let concernsCredentials =
                 failure.reasonCode == .badUserNameOrPassword || failure.reasonCode == .notAuthorized
             return failure.verdict(hasCredentialsProvider: hasCredentialsProvider && concernsCredentials)
-        case .takenOver, .storeFailed, .sessionBlocked:
+        case .takenOver, .sessionBlocked:
             return .giveUp
         case .refused:
             let isFinal = failure.reasonCode == .clientIdentifierNotValid || failure.reasonCode == .banned

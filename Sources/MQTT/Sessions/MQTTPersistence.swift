@@ -254,7 +254,7 @@ final class MQTTPersistence: Sendable {
         core.loop.execute {
             var waiters = core.link.perform { $0.publishers.takeAllStoreWaiters() }
             waiters.resume(returning: .failure(error))
-            core.connectionFailed(error)
+            core.storeFailed(error)
             core.link.dropConnection()
             // Another attempt would open the store again, without the messages of callers that still wait.
             core.supervisor.stopTrying(error)

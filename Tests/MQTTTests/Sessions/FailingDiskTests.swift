@@ -1,5 +1,6 @@
 import Foundation
 import MQTT
+import Messaging
 import Synchronization
 import TestSupport
 import Testing
@@ -191,6 +192,44 @@ struct FailingDiskTests {
         await client.disconnect()
         await receiver.disconnect()
         await bench.stop()
+    }
+
+    @Test func `a store that fails while a connection ends stops the client, whatever ends the connection`()
+        async throws
+    {
+        let (near, far) = MemoryPair.make()
+        let disk = FillingStore()
+        var configuration = MQTTConfiguration(clientID: "full")
+        configuration.version = .v5_0
+        configuration.sessionStore = disk
+        configuration.reconnect.initialDelay = .milliseconds(10)
+        let client = MQTTClient(["mqtt://full"], configuration: configuration, loop: .shared) {
+            () throws(TransportError) in OpenedStream(stream: near)
+        }
+        let server = PacketReader(far, version: .v5_0)
+        async let connected: Void = client.connect()
+        #expect(await eventually { server.read().contains { $0.type == .connect } })
+        server.write([0x20, 3, 0, 0, 0])
+        try await connected
+        var events = client.events.makeAsyncIterator()
+        // What is in the outbox does not leave, so that the connection takes some time to end.
+        near.changeFaults { $0.capacity = 0 }
+        try await client.publish("stays", to: "a")
+        // DISCONNECT: the server shuts down.
+        server.write([0xE0, 2, 0x8B, 0])
+        while let event = await events.next() { if case .disconnectedByServer = event { break } }
+        disk.isFull = true
+        let publishing = Task {
+            try await withTimeout(.patience, "a message that was not stored") {
+                try await client.publish("lost", to: "a", qos: .atLeastOnce)
+            }
+        }
+        let error = await #expect(throws: MQTTError.self) { _ = try await publishing.value }
+        #expect(error?.code == .storeFailed, "\(error as Any)")
+        guard case .disconnected(let failure?) = client.state, failure.code == .storeFailed else {
+            Issue.record("\(client.state)")
+            return await client.disconnect()
+        }
     }
 
     @Test func `the parent of a new directory is forced to the disk before anything is accepted`() throws {
