@@ -47,6 +47,46 @@ package enum ClientChecks {
         await client.disconnect()
     }
 
+    /// No call waits while no descriptor is left for the event loop, and what is begun later works.
+    ///
+    /// - Parameter subscribe: subscribes to something.
+    package static func callsWithoutDescriptor<Client: MessagingClient>(
+        _ subscribe: @escaping @Sendable (Client) async throws -> Void, makeClient: (EventLoop) throws -> Client
+    ) async throws where Client.Failure: ClientError {
+        let isLeft = Atomic(false)
+        let loop = EventLoop { () throws(TransportError) in
+            guard isLeft.load(ordering: .relaxed) else { throw noDescriptorForLoop(EMFILE) }
+            return try SelectorKind.automatic.make()
+        }
+        defer { loop.stop() }
+        let client = try makeClient(loop)
+        /// Returns what the call threw.
+        func end(of name: String, _ call: @escaping @Sendable () async throws -> Void) async -> Client.Failure? {
+            let result = Mutex<Result<Void, any Error>?>(nil)
+            Task {
+                let ended: Result<Void, any Error>
+                do { ended = .success(try await call()) } catch { ended = .failure(error) }
+                result.withLock { $0 = ended }
+            }
+            #expect(await eventually { result.withLock { $0 != nil } }, "\(name) waits for the loop")
+            guard case .failure(let error) = result.withLock({ $0 }) else { return nil }
+            return error as? Client.Failure
+        }
+        #expect(await end(of: "start()") { await client.start() } == nil)
+        if case .disconnected(let failure?) = client.state {
+            #expect(failure.code == .systemLimit)
+        } else {
+            Issue.record("\(client.state) after start()")
+        }
+        #expect(await end(of: "run()") { try await client.run() }?.code == .systemLimit)
+        #expect(await end(of: "subscribe(to:)") { try await subscribe(client) }?.code == .systemLimit)
+        #expect(await end(of: "suspend()") { await client.suspend() } == nil)
+        #expect(await end(of: "disconnect()") { await client.disconnect() } == nil)
+        isLeft.store(true, ordering: .relaxed)
+        try await client.connect()
+        await client.disconnect()
+    }
+
     // MARK: Options
 
     /// `serviceClass` marks the sockets of connections to a port of this machine.

@@ -121,6 +121,8 @@ final class MQTTPersistence: Sendable {
     /// Closes the store once it holds everything that it was given, so that another client can use it. The next request
     /// opens it again. Does nothing if the client is connecting again.
     func close(_ core: MQTTClientCore) async {
+        // Most have nothing to close, and the loop may not even be able to start.
+        if phase.withLock({ if case .unopened = $0 { true } else { false } }) { return }
         while true {
             let call = Call()
             // On the loop's thread, where the client would begin to connect.

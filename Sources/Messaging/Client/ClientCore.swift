@@ -197,12 +197,18 @@ extension ClientCore {
     package func dropConnection() { link.dropConnection() }
     package func stateWillChange(to state: ConnectionState<Failure>) {}
 
+    package func couldNotStart(_ failure: Failure) { report(.disconnected(failure)) }
+
     package func stateChanged(to state: ConnectionState<Failure>) {
-        stateWillChange(to: state)
         // Before waiting callers are resumed, so that they find the state that belongs to their answer.
+        report(state)
+        if case .disconnected(let failure) = state { stop(failure ?? .disconnectedByUser) }
+    }
+
+    private func report(_ state: ConnectionState<Failure>) {
+        stateWillChange(to: state)
         news.stateChanged(to: state)
         news.tell(.stateChanged(state))
-        if case .disconnected(let failure) = state { stop(failure ?? .disconnectedByUser) }
     }
 
     // MARK: What subscriptions ask

@@ -30,6 +30,7 @@ extension ClientSubscriptions {
     /// written.
     package nonisolated(nonsending) func register(_ route: Core.Route) async throws(Core.Failure) -> Answer {
         let core = core!
+        try core.supervisor.startLoop()
         let call = PendingCall<Result<Answer, Core.Failure>>()
         let result = await call.answer {
             core.loop.execute { core.subscriptions.subscribeNow(route, call) }
@@ -48,6 +49,7 @@ extension ClientSubscriptions {
         to request: @escaping @Sendable (Self, PendingCall<Result<Value, Core.Failure>>) -> Void
     ) async throws(Core.Failure) -> Value {
         let core = core!
+        try core.supervisor.startLoop()
         let call = PendingCall<Result<Value, Core.Failure>>()
         // The answer must not come before the cancellation is noticed.
         if Task.isCancelled { call.end(.failure(.cancelledWait)) }

@@ -69,7 +69,8 @@ extension MessagingClient {
     /// when the server has confirmed it, while calls that have no queue, such as publishing with QoS 0 in MQTT and
     /// sending in STOMP, throw `notConnected`. The first connection is tried like one that was lost, as often as
     /// ``ReconnectPolicy/maximumAttempts`` allows. While the client disconnects, this waits until that is done.
-    /// Cancelling the task has no effect.
+    /// Cancelling the task has no effect. If no descriptor or thread is left for the event loop, the client is not started,
+    /// and ``state`` is `disconnected` with the error.
     public nonisolated(nonsending) func start() async { await shell.core.start() }
 
     /// Keeps the client connected as ``start()`` does, and returns when it has stopped; made for the `run()` of a service in

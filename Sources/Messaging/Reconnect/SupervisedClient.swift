@@ -26,6 +26,8 @@ package protocol SupervisedClient: AnyObject, Sendable {
     /// The connection, which has this age in nanoseconds, is about to end gracefully, and another follows.
     func willMove(after age: Int64)
     func stateChanged(to state: ConnectionState<Failure>)
+    /// `start()` had no effect, because the event loop could not start; on the caller's thread.
+    func couldNotStart(_ failure: Failure)
     /// An attempt failed before the server had accepted.
     func attemptFailed(_ failure: Failure)
     /// What to do after a failure. Changes nothing.
@@ -40,6 +42,7 @@ package protocol SupervisedClient: AnyObject, Sendable {
 
 extension SupervisedClient {
     package func prepare(_ attempt: ConnectionAttempt) {}
+    package func couldNotStart(_ failure: Failure) {}
     package func willMove(after age: Int64) {}
     package func attemptFailed(_ failure: Failure) {}
     package func willRetry() {}

@@ -88,14 +88,18 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
 
     // MARK: From any thread
 
+    /// Called before a call waits for the loop: otherwise it would wait until there is a descriptor and a thread for it.
+    package func startLoop() throws(Client.Failure) {
+        do throws(TransportError) { try loop.start() } catch { throw Client.notStarted(error) }
+    }
+
     /// Starts to connect unless that has happened already; returns with the first success or throws the final failure.
     ///
     /// A cancelled caller gets `cancelled`. If no other caller waits for the first connection, connecting stops.
     ///
     /// - Parameter moves: whether an open connection ends gracefully first, and a wait at once.
     package func connect(cancelled: Client.Failure, moves: Bool = false) async throws(Client.Failure) {
-        // Otherwise the call would wait until the loop can start.
-        do { try loop.start() } catch { throw Client.notStarted(error) }
+        try startLoop()
         let call = Call()
         let failure = await call.answer {
             loop.execute {
@@ -110,6 +114,12 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     /// Keeps the client connected from now on: its first connection is tried like one that was lost. Returns when the
     /// client tries to be connected: at once, or when a disconnect that is under way is done.
     package func start() async {
+        do throws(Client.Failure) {
+            try startLoop()
+        } catch {
+            client?.couldNotStart(error)
+            return
+        }
         let begun = PendingCall<Void>()
         loop.execute { self.startNow(begun, run: nil) }
         await begun.answer()
@@ -119,6 +129,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     ///
     /// - Throws: the failure because of which the client stopped connecting; nothing after a disconnect.
     package func run() async throws(Client.Failure) {
+        try startLoop()
         let call = Call()
         let failure = await call.answer {
             loop.execute { self.startNow(PendingCall(), run: call) }
@@ -138,6 +149,8 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     ///
     /// - Parameter goodbye: writes the protocol's farewell; nil for the client's usual one.
     package func stop(goodbye: (@Sendable () -> Void)? = nil) async {
+        // A loop that could not start has begun nothing.
+        guard (try? startLoop()) != nil else { return }
         let call = PendingCall<Void>()
         loop.execute { self.stopNow(call, leadingTo: .disconnected, goodbye) }
         await call.answer()
@@ -145,6 +158,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
 
     /// Ends the connection and opens none until `resume`, `connect` or `start`; pending operations stay pending.
     package func suspend() async {
+        guard (try? startLoop()) != nil else { return }
         let call = PendingCall<Void>()
         loop.execute { self.stopNow(call, leadingTo: .suspended) }
         await call.answer()

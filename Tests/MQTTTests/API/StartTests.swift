@@ -16,6 +16,16 @@ struct StartTests {
         await broker.stop()
     }
 
+    @Test func `no call waits for an event loop for which no descriptor is left`() async throws {
+        let broker = try await LoopbackBroker.start()
+        try await ClientChecks.callsWithoutDescriptor { (client: MQTTClient) in
+            _ = try await client.subscribe(to: "a")
+        } makeClient: { loop in
+            MQTTClient([try #require(broker.urls.mqtt)], configuration: MQTTConfiguration(), loop: loop)
+        }
+        await broker.stop()
+    }
+
     @Test func `start() returns without a network, and everything waits for the connection`() async throws {
         let bench = try await Bench()
         bench.setNetwork(up: false)

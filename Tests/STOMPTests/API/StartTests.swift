@@ -16,6 +16,16 @@ struct StartTests {
         await broker.stop()
     }
 
+    @Test func `no call waits for an event loop for which no descriptor is left`() async throws {
+        let broker = try await LoopbackBroker.start()
+        try await ClientChecks.callsWithoutDescriptor { (client: STOMPClient) in
+            _ = try await client.subscribe(to: "/queue/a")
+        } makeClient: { loop in
+            STOMPClient([try #require(broker.urls.stomp)], configuration: STOMPConfiguration(), loop: loop)
+        }
+        await broker.stop()
+    }
+
     @Test func `start() returns while the server refuses, and everything waits for the connection`() async throws {
         try await withBroker { broker in
             broker.changeFaults { $0.refusesConnections = true }
