@@ -199,7 +199,7 @@ struct MQTTSender {
         await wait(cancelled: .failure(.cancelledWait)) { machine, waiter, dropped in
             machine.publishers.enqueue(message, as: token, waiter, &machine.engine, machine.journal, &dropped)
         } take: {
-            $0.publishers.storeWaiters.take($1)
+            $0.publishers.storeWaiters?.value.take($1)
         }
     }
 

@@ -20,6 +20,7 @@ struct MQTTMachine: ClientMachine, ~Copyable {
     /// Received messages without a subscription.
     var unmatched: MQTTUnmatchedMessages
     // Small fields are next to each other, because every idle client has them.
+    private var trimming = MemoryTrimming()
     private var reading = MQTTReadingPause()
     var wantsClose = false
     /// The server did not answer CONNECT or PINGREQ, or acknowledged nothing: what is in the outbox need not be written.
@@ -28,7 +29,6 @@ struct MQTTMachine: ClientMachine, ~Copyable {
     var journal: MQTTJournal?
     /// QoS 0 messages in the outbox of a connection that has ended, which are not reported yet.
     private var unsentCount = 0
-    private var trimming = MemoryTrimming()
 
     init(
         engine: consuming MQTTEngine, overflow: MQTTConfiguration.QueueOverflow,

@@ -22,8 +22,9 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
     var batches = SendBatches<MQTTOutgoingMessage, Answer>()
     /// Properties of PUBREC for messages whose PUBCOMP is still to come, by the token of their publisher.
     private var earlierProperties: [UInt64: MQTTProperties] = [:]
-    /// Callers that enqueued messages, and the records that they wait for, in the order of their tickets.
-    var storeWaiters = Waiters<Result<Void, MQTTError>>()
+    /// Callers that enqueued messages, and the records that they wait for, in the order of their tickets. The table is made
+    /// for the first caller, since few clients have a session store.
+    var storeWaiters: Box<Waiters<Result<Void, MQTTError>>>?
     private var storeWaits: [MQTTStoreWait] = []
     /// Publishers that wait for room in the queue.
     var roomWaiters = Waiters<Void>()
@@ -162,7 +163,9 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
         guard failure == nil, journal != nil else {
             return .ended(Resumption(waiter, failure.map { .failure($0) } ?? .success(())))
         }
-        let added = storeWaiters.add(waiter)
+        var waiters = takeStoreWaiters()
+        let added = waiters.value.add(waiter)
+        storeWaiters = consume waiters
         storeWaits.append(MQTTStoreWait(ticket: engine.lastTicket, token: added))
         return .waits(added)
     }
@@ -173,7 +176,7 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
         let count = storeWaits.firstIndex { $0.ticket > ticket } ?? storeWaits.count
         for wait in storeWaits[..<count] {
             // Cancelled callers have been taken out before.
-            if let waiter = storeWaiters.take(wait.token) { stored.append(waiter) }
+            if let waiter = storeWaiters?.value.take(wait.token) { stored.append(waiter) }
         }
         storeWaits.removeFirst(count)
         return stored
@@ -182,7 +185,13 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
     /// The store has failed: takes out every caller that waits for it.
     mutating func takeAllStoreWaiters() -> UniqueArray<Waiter<Result<Void, MQTTError>>> {
         storeWaits = []
-        return storeWaiters.takeAll()
+        var waiters = takeStoreWaiters()
+        return waiters.value.takeAll()
+    }
+
+    private mutating func takeStoreWaiters() -> Box<Waiters<Result<Void, MQTTError>>> {
+        if let waiters = storeWaiters.take() { return waiters }
+        return Box(Waiters())
     }
 
     /// The caller waits unless there is room already, which may have come since the queue was full.

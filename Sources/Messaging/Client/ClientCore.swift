@@ -44,8 +44,6 @@ package struct ClientParts<Core: ClientCore>: ~Copyable, Sendable {
     let supervisor: Supervisor<Core>
     let news = ClientNews<ConnectionState<Core.Failure>, Core.Event>(.disconnected(nil))
     package let counters = ClientCounting()
-    /// Whether the client leaves its server for another one.
-    let isMoving = Atomic(false)
     /// Made for the first subscription.
     let unread = Lock<UnreadBytes?>(nil)
 
@@ -128,12 +126,12 @@ extension ClientCore {
     }
 
     /// The connection has ended. Returns whether that was to move to another server.
-    package func endMove() -> Bool { parts.isMoving.exchange(false, ordering: .relaxed) }
+    package func endMove() -> Bool { supervisor.isMoving.exchange(false, ordering: .relaxed) }
 
     /// Why nothing more can be sent on a connection that is ending; nil if it ends because the application has ended it. On any
     /// thread.
     package func reasonConnectionEnds(_ error: UsageError) -> Failure? {
-        let isMoving = parts.isMoving.load(ordering: .relaxed)
+        let isMoving = supervisor.isMoving.load(ordering: .relaxed)
         if !isMoving, case .disconnecting = news.state { return nil }
         return Failure(
             .notConnected,
@@ -307,7 +305,6 @@ extension ClientCore {
     }
 
     package func willMove(after age: Int64) {
-        parts.isMoving.store(true, ordering: .relaxed)
         if let server = opener.server { news.tell(.moving(from: server, after: .nanoseconds(age))) }
     }
 

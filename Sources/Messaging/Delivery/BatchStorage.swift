@@ -103,28 +103,29 @@ package final class BatchPool<Record: Sendable>: Sendable {
     }
 }
 
-/// When the memory is freed that large reads have left behind: ten seconds after the last of them. Neither keep alive nor
-/// heart-beats tell that a connection is quiet: it may have none.
+/// When the memory is freed that large reads have left behind: ten to twenty seconds after the last of them. Neither keep alive
+/// nor heart-beats tell that a connection is quiet: it may have none.
 package struct MemoryTrimming: Sendable {
     /// `Int64.max` while there is nothing to free.
     package private(set) var deadline = Int64.max
-    private var lastUse: Int64 = 0
+    /// Whether there was another use since the deadline was set.
+    private var isUsedAgain = false
     private static let patience: Int64 = 10_000_000_000
 
     package init() {}
 
     /// Memory was used that is worth freeing.
     package mutating func noteUse(at now: Int64) {
-        lastUse = now
-        // Not moved by each use: that would set the loop's timer each time.
-        if deadline == .max { deadline = now.advanced(byNanoseconds: Self.patience) }
+        // The deadline is not moved by each use: that would set the loop's timer each time.
+        isUsedAgain = deadline != .max
+        if !isUsedAgain { deadline = now.advanced(byNanoseconds: Self.patience) }
     }
 
     /// Whether the memory is to be freed now.
     package mutating func isDue(at now: Int64) -> Bool {
         guard now >= deadline else { return false }
-        let quietSince = lastUse.advanced(byNanoseconds: Self.patience)
-        deadline = now >= quietSince ? .max : quietSince
+        deadline = isUsedAgain ? now.advanced(byNanoseconds: Self.patience) : .max
+        isUsedAgain = false
         return deadline == .max
     }
 }

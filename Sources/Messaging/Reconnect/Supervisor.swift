@@ -1,3 +1,4 @@
+import Synchronization
 package import Transport
 package import Wire
 
@@ -46,6 +47,8 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     private var triesWithoutNetwork = false
     /// What stopping leads to.
     private var ending = Ending.disconnected
+    /// Whether the client leaves its server for another one, until that connection has ended; from any thread.
+    let isMoving = Atomic(false)
     /// Distinguishes results of an abandoned attempt from those of the current one.
     private var generation: UInt32 = 0
     /// Connections that the client has left, and whose end has not been reported yet.
@@ -513,6 +516,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     ///
     /// - Parameter isLast: whether its server, or its address, is tried after all others.
     private func move(isLast: Bool) {
+        isMoving.store(true, ordering: .relaxed)
         client?.willMove(after: schedule.age(at: loop.now))
         servers?.left(isLast: isLast)
         if isLast { _ = opener.addressFailed() } else { opener.forgetFailedAddresses() }
