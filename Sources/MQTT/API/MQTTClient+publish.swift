@@ -78,9 +78,10 @@ extension MQTTClient {
     ///
     /// A message that the client or the server refuses does not hold up those after it. Messages of QoS 1 and 2 continue
     /// over a reconnect; while the queue is full those that are left wait here, whatever
-    /// ``MQTTConfiguration/queueOverflow`` says. Those of QoS 0 are sent over the connection that there is when this is called: without one, or
-    /// when it ends before they are in the outbox, they fail with ``MQTTError/Code/notConnected``, however soon the client is
-    /// connected again; with ``MQTTConfiguration/queuesQoS0WhileOffline`` they wait.
+    /// ``MQTTConfiguration/queueOverflow`` says. Those of QoS 0 are sent over the connection that there is when this is
+    /// called: without one, or when it ends before they are in the outbox, they fail with
+    /// ``MQTTError/Code/notConnected``, however soon the client is connected again; with
+    /// ``MQTTConfiguration/queuesQoS0WhileOffline`` they wait.
     /// - Returns: the result of each message, in their order. Messages that have no answer yet when the task is cancelled, or
     ///   when the client stops connecting, fail with that reason; those that were sent may arrive all the same.
     public nonisolated(nonsending) func publish(_ messages: [MQTTOutgoingMessage]) async -> PublishResults {
