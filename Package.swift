@@ -178,6 +178,8 @@ let package = Package(
 
         // Tests of several modules together.
         tests("Broker", with: ["MQTT", "STOMP", "first-message"] + devices),
+        // Whole clients in simulation. A target of its own, because campaigns and planted defects build it again and again.
+        tests("World", with: ["LoopbackBroker", "MQTT", "STOMP"]),
         tests("Embedded", with: ["LoopbackBroker", "MQTT"], exclude: ["Checks"]),
         tests("Documentation", with: ["Inspector", "LoopbackBroker", "MQTT", "MQTTCore", "STOMP"]),
         tests("Migration", with: [], exclude: ["Calls"]),

@@ -47,12 +47,13 @@ final class MQTTAfterLock: LinkAfterLock {
             for error in work.undelivered { core.news.tell(.undelivered(error)) }
             if let failure = work.openFailure { core.connectionFailed(failure) }
             if work.unsentCount > 0 { core.news.tell(.unsentMessagesDiscarded(work.unsentCount)) }
-            if let closed = work.closed { core.connectionClosed(closed) }
         }
         if work.isQuiet || work.closed != nil {
             pool.trim()
             work.core?.subscriptions.knownRouter?.forgetTopics(keepingCapacity: false)
         }
+        // It resumes callers of disconnect(), after which nothing of the connection is left.
+        if let closed = work.closed { work.core?.connectionClosed(closed) }
         // Last, so that the resumed callers find the state that belongs to their answer.
         work.resumptions.drain { $0.resume() }
         work.batchEnds.drain { $0.resume() }

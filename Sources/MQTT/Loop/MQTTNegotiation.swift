@@ -217,10 +217,8 @@ extension MQTTNegotiation {
         let connection = connectionNumber
         let loop = core.loop
         loop.beginWork()
-        loop.beginTask()
         // The engine accepts no other AUTH until this one is answered.
-        authenticationTask = Task { [weak core] in
-            defer { loop.endTask() }
+        authenticationTask = loop.startTask { [weak core] in
             await loop.asWork {
                 let response: Result<[UInt8]?, any Error>
                 do {

@@ -84,11 +84,7 @@ final class MQTTPersistence: Sendable {
             } catch {
                 // A cancelled publisher does not look again whether the client has disconnected meanwhile.
                 if purpose == .publish, error.code == .cancelled {
-                    core.loop.beginTask()
-                    Task {
-                        await close(core)
-                        core.loop.endTask()
-                    }
+                    core.loop.startTask { await self.close(core) }
                 }
                 throw error
             }

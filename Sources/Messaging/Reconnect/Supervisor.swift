@@ -389,11 +389,9 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         client.prepare(attempt)
         client.stateChanged(to: .connecting(attempt: attempt.number))
         loop.beginWork()
-        loop.beginTask()
         // On the loop's thread, since most steps of an attempt wait for the loop: a switch of threads for each of them
         // would cost more than the attempt. What may block runs elsewhere.
-        task = Task(executorPreference: loop) { [self, weak client] in
-            defer { loop.endTask() }
+        task = loop.startTask(preferring: loop) { [self, weak client] in
             await loop.asWork {
                 guard let client else { return loop.executeNow { self.loop.endWork() } }
                 let result: Result<OpenedStream, Client.Failure>

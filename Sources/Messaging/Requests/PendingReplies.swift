@@ -88,14 +88,12 @@ package final class PendingReplies<Message: ReplyMessage, Failure: ClientError>:
             loop.execute { self.end(request, .failure(.cancelledWait)) }
         }.get()
         // In a task of its own: without a connection it waits for longer than the request does.
-        loop.beginTask()
-        let sending = Task {
-            defer { loop.endTask() }
+        let sending = loop.startTask {
             do throws(Failure) {
                 try await send(address)
             } catch {
                 // Unless the request has ended for another reason, such as the end of the connection.
-                loop.execute { self.end(request, .failure(error)) }
+                self.loop.execute { self.end(request, .failure(error)) }
             }
         }
         defer { sending.cancel() }
@@ -158,16 +156,14 @@ package final class PendingReplies<Message: ReplyMessage, Failure: ClientError>:
         waiting.append(request)
         if isSubscribing || subscription != nil { return }
         isSubscribing = true
-        loop.beginTask()
-        Task {
-            defer { loop.endTask() }
+        loop.startTask {
             let result: Result<Subscription, Failure>
             do throws(Failure) {
-                result = .success(try await subscribe(self))
+                result = .success(try await self.subscribe(self))
             } catch {
                 result = .failure(error)
             }
-            loop.execute { self.subscribed(result) }
+            self.loop.execute { self.subscribed(result) }
         }
     }
 

@@ -85,9 +85,10 @@ final class STOMPAfterLock: LinkAfterLock {
             if closed == nil, hasEnded { core.connectionIsEnding() }
             for (token, answer) in requestAnswers { core.subscriptions.requestAnswered(token, answer) }
             if unsentCount > 0 { core.news.tell(.unsentMessagesDiscarded(unsentCount)) }
-            if let closed { core.connectionClosed(closed) }
         }
         if isQuiet || closed != nil { pool.trim() }
+        // It resumes callers of disconnect(), after which nothing of the connection is left.
+        if let closed { core?.connectionClosed(closed) }
         // Last, so that the resumed callers find the state that belongs to their answer.
         resumptions.drain { $0.resume() }
         batchEnds.drain { $0.resume() }

@@ -438,11 +438,19 @@ extension EventLoop {
     /// That work has ended; on the loop's thread.
     package func endWork() { _ = manualTime?.workCount.subtract(1, ordering: .acquiringAndReleasing) }
 
-    /// A client starts a task; simulations count those that have not ended. From any thread.
-    package func beginTask() { world?.taskBegan() }
-
-    /// That task has ended; from any thread.
-    package func endTask() { world?.taskEnded() }
+    /// Starts a task of a client; simulations count those that have not ended. From any thread.
+    ///
+    /// - Parameter executor: what the task prefers; nil for the pool of the concurrency runtime.
+    @discardableResult
+    package func startTask(
+        preferring executor: EventLoop? = nil, _ body: @escaping @Sendable () async -> Void
+    ) -> Task<Void, Never> {
+        world?.taskBegan()
+        return Task(executorPreference: executor) {
+            await body()
+            self.world?.taskEnded()
+        }
+    }
 
     /// Runs a part of that work, in its task.
     package nonisolated(nonsending) func asWork(_ body: nonisolated(nonsending) () async -> Void) async {

@@ -114,9 +114,7 @@ package enum TimedCall {
             if call.end((.failure(late()), true)) { loop.beginWork() }
         }
         loop.execute { alarm.set(deadline) }
-        loop.beginTask()
-        let task = Task {
-            defer { loop.endTask() }
+        let task = loop.startTask {
             let result: Result<Value, any Error>
             do { result = .success(try await body()) } catch { result = .failure(error) }
             call.end((result, false))
