@@ -49,7 +49,7 @@ package struct Fleet: Sendable {
         let embedded =
             options.brokers.isEmpty ? try await EmbeddedBroker.start(for: program.device, options, place: place) : nil
         for line in embedded?.lines ?? [] { console.line(line, .strong) }
-        let name = embedded?.urls.first ?? options.brokers.map(\.url).joined(separator: ", ")
+        let name = embedded?.urls.first ?? options.brokers.map(\.name).joined(separator: ", ")
         let isScrolling = !isCompact || options.showsFrames
         var pinned = [[embedded?.pageAddress ?? name]]
         if isScrolling {
