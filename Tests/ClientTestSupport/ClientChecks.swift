@@ -49,9 +49,10 @@ package enum ClientChecks {
 
     /// No call waits while no descriptor is left for the event loop, and what is begun later works.
     ///
-    /// - Parameter subscribe: subscribes to something.
+    /// - Parameter calls: further calls, by name, that need the loop.
     package static func callsWithoutDescriptor<Client: MessagingClient>(
-        _ subscribe: @escaping @Sendable (Client) async throws -> Void, makeClient: (EventLoop) throws -> Client
+        _ calls: [(name: String, call: @Sendable (Client) async throws -> Void)],
+        makeClient: (EventLoop) throws -> Client
     ) async throws where Client.Failure: ClientError {
         let isLeft = Atomic(false)
         let loop = EventLoop { () throws(TransportError) in
@@ -79,7 +80,9 @@ package enum ClientChecks {
             Issue.record("\(client.state) after start()")
         }
         #expect(await end(of: "run()") { try await client.run() }?.code == .systemLimit)
-        #expect(await end(of: "subscribe(to:)") { try await subscribe(client) }?.code == .systemLimit)
+        for (name, call) in calls {
+            #expect(await end(of: name) { try await call(client) }?.code == .systemLimit, "\(name)")
+        }
         #expect(await end(of: "suspend()") { await client.suspend() } == nil)
         #expect(await end(of: "disconnect()") { await client.disconnect() } == nil)
         isLeft.store(true, ordering: .relaxed)

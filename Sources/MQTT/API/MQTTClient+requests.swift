@@ -179,5 +179,7 @@ extension MQTTClient {
 
     nonisolated var speaksProperties: Bool { core.link.perform { $0.engine.version.hasProperties } }
 
-    private nonisolated var replies: MQTTClientCore.Replies { core.replies(knownReplies) }
+    private nonisolated var replies: MQTTClientCore.Replies {
+        get throws(MQTTError) { try core.replies(knownReplies) }
+    }
 }

@@ -12,6 +12,7 @@ extension MQTTClient {
     /// - Throws: ``MQTTError`` if the store cannot be opened or emptied, for example because another client uses it.
     public nonisolated(nonsending) func discardSession() async throws(MQTTError) {
         let core = core
+        try core.supervisor.startLoop()
         let cleanStart = core.settings.cleanStart
         let isKept = core.link.perform { $0.engine.sessionOutlivesConnection }
         // Nil without a connection.
@@ -62,6 +63,7 @@ extension MQTTClient {
         } catch {
             throw MQTTError(authentication: error)
         }
+        try core.supervisor.startLoop()
         let call = PendingCall<Result<Void, MQTTError>>()
         let result = await call.answer {
             core.loop.execute { [core] in core.negotiation.beginReauthentication(data: data, call) }

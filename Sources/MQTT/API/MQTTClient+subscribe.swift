@@ -163,7 +163,12 @@ extension MQTTClient {
     ) async -> MQTTSubscription {
         let route = MQTTRoute(requests: [], policy: buffer, acknowledgement: acknowledgement)
         let first = core.firstQueue(of: route)
-        await core.loop.result { [core] in core.subscriptions.receiveUnmatched(route) }
+        do throws(MQTTError) {
+            try core.supervisor.startLoop()
+            await core.loop.result { [core] in core.subscriptions.receiveUnmatched(route) }
+        } catch {
+            route.finish(.failed(error))
+        }
         let handle = MQTTSubscriptionHandle(core: core, route: route, first: first)
         return MQTTSubscription(handle: handle, reasonCodes: [], grantProperties: [])
     }

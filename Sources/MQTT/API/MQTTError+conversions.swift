@@ -75,6 +75,14 @@ extension MQTTError {
         self.init(code, message, reasonCode: violation?.reasonCode, underlying: violation)
     }
 
+    /// The connection ended before CONNECT was sent, which waited for the session store.
+    static var connectWasHeld: MQTTError {
+        MQTTError(
+            .timedOut,
+            "The session store did not answer in time, so CONNECT was not sent: the session has to be in the store first. Check the disk that holds it, or raise connectTimeout."
+        )
+    }
+
     /// CONNACK with a failure.
     ///
     /// - Parameter hadCredentials: whether CONNECT had a user name or a password.

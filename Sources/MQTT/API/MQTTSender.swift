@@ -186,7 +186,7 @@ struct MQTTSender {
                 try await enqueueOnce(message, as: token).get()
                 return token
             } catch  where waitsForRoom(error) {
-                try await waitForRoom()
+                try await waitForRoom(evenIfStopped: true)
             } catch  where error.code == .disconnected {
                 // A disconnect at the same time has closed the store.
             }
@@ -253,8 +253,16 @@ struct MQTTSender {
 
     /// Waits until the queue has room, or the client stops connecting; with QoS 0 not without a connection, unless the
     /// configuration lets it wait there.
-    nonisolated(nonsending) func waitForRoom(isQoS0: Bool = false) async throws(MQTTError) {
+    ///
+    /// - Parameter evenIfStopped: for what is enqueued, and waits for a later connection.
+    nonisolated(nonsending) func waitForRoom(
+        isQoS0: Bool = false, evenIfStopped: Bool = false
+    ) async throws(MQTTError) {
         await link.wait(cancelled: ()) { machine, waiter in
+            // The client may have stopped since the message was refused: the caller tries again, and gets the reason.
+            if !evenIfStopped, machine.publishers.reasonNotSupervised != nil {
+                return .ended(Resumption(waiter, ()))
+            }
             // The connection may have ended since the message was refused, and with it the waits of others.
             if isQoS0, !machine.mayQueueQoS0 { return .ended(Resumption(waiter, ())) }
             return machine.publishers.waitForRoom(waiter, machine.engine)

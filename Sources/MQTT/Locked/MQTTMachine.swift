@@ -103,7 +103,7 @@ struct MQTTMachine: ClientMachine, ~Copyable {
         do {
             try engine.connectionOpened(at: now, deadline: core?.supervisor.attemptDeadline)
         } catch {
-            afterLock.work.openFailure = MQTTError(error)
+            afterLock.work.connectFailure = MQTTError(error)
             wantsClose = true
         }
         flushRecords()
@@ -111,6 +111,7 @@ struct MQTTMachine: ClientMachine, ~Copyable {
 
     mutating func connectionClosed(_ error: TransportError?, at now: Int64, into afterLock: MQTTAfterLock) {
         afterLock.work.core = core
+        if engine.connectWaitsForStore { afterLock.work.connectFailure = .connectWasHeld }
         engine.connectionClosed(at: now, into: &afterLock.work.effects)
         // What cannot be acknowledged any more is forgotten.
         withheld.connectionClosed(engine)
@@ -146,7 +147,10 @@ struct MQTTMachine: ClientMachine, ~Copyable {
             route(bytes, into: afterLock, at: now)
             afterLock.work.mayBeFull = engine.isReceiveMaximumReached
         }
-        if bytes.byteCount >= MQTTBatchPool.minimumBytes || router?.remembersManyTopics == true {
+        // Small reads do not keep the memory of large ones: they only see to it that what is known of topics goes too.
+        if bytes.byteCount >= MQTTBatchPool.minimumBytes
+            || trimming.deadline == .max && router?.remembersManyTopics == true
+        {
             trimming.noteUse(at: now)
         }
         if journal != nil { reading.update(&engine, at: now) }

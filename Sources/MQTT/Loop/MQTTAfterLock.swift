@@ -45,7 +45,7 @@ final class MQTTAfterLock: LinkAfterLock {
             let unmatched = work.unmatched
             if !unmatched.isEmpty { core.subscriptions.report(unmatched) }
             for error in work.undelivered { core.news.tell(.undelivered(error)) }
-            if let failure = work.openFailure { core.connectionFailed(failure) }
+            if let failure = work.connectFailure { core.connectWasNotSent(failure) }
             if work.unsentCount > 0 { core.news.tell(.unsentMessagesDiscarded(work.unsentCount)) }
         }
         if work.isQuiet || work.closed != nil {
@@ -150,8 +150,8 @@ struct MQTTWork: ~Copyable {
     var hasPinged = false
     /// The connection has not read much for a while.
     var isQuiet = false
-    /// The connection could not even begin.
-    var openFailure: MQTTError?
+    /// Why CONNECT was not sent.
+    var connectFailure: MQTTError?
     /// The connection has closed; the inner value is the reason, nil if the server closed it gracefully.
     var closed: TransportError??
 
@@ -167,7 +167,7 @@ struct MQTTWork: ~Copyable {
         isQuiet = false
         mayBeFull = false
         hasPinged = false
-        openFailure = nil
+        connectFailure = nil
         closed = nil
     }
 }

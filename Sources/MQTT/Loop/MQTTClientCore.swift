@@ -119,6 +119,7 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
             return machine.publishers.stop(failure, &machine.engine)
         }
         ended.resume()
+        persistence?.stop(failure)
         subscriptions.stop(failure)
         negotiation.endReauthentications(.failure(failure))
     }
@@ -128,6 +129,12 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
     /// Notes why the connection is about to close; the first reason counts.
     func connectionFailed(_ error: MQTTError) {
         if closeReason == nil { closeReason = Shared(error) }
+    }
+
+    /// The connection ends without CONNECT, so that no answer to it can come late.
+    func connectWasNotSent(_ error: MQTTError) {
+        negotiation.expectsNoAnswer()
+        connectionFailed(error)
     }
 
     /// The session store has failed. No connection may follow this one, whatever else ends it.
@@ -157,9 +164,10 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
             connected(info)
         case .connectionRefused(let connack):
             negotiation.noteRedirection(connack.reasonCode, connack.properties)
-            negotiation.refused()
+            negotiation.expectsNoAnswer()
             let hadCredentials = link.perform {
-                $0.engine.options.value.userName != nil || $0.engine.options.value.password != nil
+                let options = $0.engine.options.value
+                return options.userName != nil || options.password != nil || options.authenticationMethod != nil
             }
             connectionFailed(
                 MQTTError(

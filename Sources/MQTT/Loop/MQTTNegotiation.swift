@@ -63,8 +63,8 @@ final class MQTTNegotiation: @unchecked Sendable {
         connectionNumber += 1
     }
 
-    /// CONNACK with a failure.
-    func refused() { awaitsAnswer = false }
+    /// CONNACK with a failure came, or CONNECT was never sent.
+    func expectsNoAnswer() { awaitsAnswer = false }
 
     /// CONNACK with success.
     func accepted(_ info: MQTTConnectionInfo) {
@@ -100,10 +100,7 @@ final class MQTTNegotiation: @unchecked Sendable {
         }
         if failure == .connectTimeout, core.link.perform({ $0.engine.connectWaitsForStore }) {
             awaitsAnswer = false
-            return MQTTError(
-                .timedOut,
-                "The session store did not answer in time, so CONNECT was not sent: the session has to be in the store first. Check the disk that holds it, or raise connectTimeout."
-            )
+            return .connectWasHeld
         }
         serverFailed = true
         if case .connectTimeout = failure, core.opener.wasHurried {

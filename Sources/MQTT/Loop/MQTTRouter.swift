@@ -44,6 +44,8 @@ final class MQTTRouter {
     var selectsCopies = false
     /// The Subscription Identifier that was given last.
     var lastIdentifier: UInt32
+    /// Whether the numbers have begun again.
+    private var identifiersRepeat = false
     /// The upper half of those that there are.
     private static let identifiers: ClosedRange<UInt32> = 134_217_728...268_435_455
     /// Receives the messages that no filter matches; nil to drop them.
@@ -158,7 +160,9 @@ final class MQTTRouter {
         repeat {
             let isLast = lastIdentifier == Self.identifiers.upperBound
             lastIdentifier = isLast ? Self.identifiers.lowerBound : lastIdentifier + 1
-        } while entries.values.contains { $0.identifier == lastIdentifier }
+            identifiersRepeat = identifiersRepeat || isLast
+            // Only then may it belong to one that is still there.
+        } while identifiersRepeat && entries.values.contains { $0.identifier == lastIdentifier }
         return lastIdentifier
     }
 

@@ -7,14 +7,15 @@ import Wire
 /// The session store of a client: opens it before anything depends on it, restores the session, reports what is stored,
 /// and closes it when the client has disconnected.
 ///
-/// ``prepare(_:for:)``, ``close(_:)`` and ``removeAll(_:)`` may be called on any thread. The store is opened and written on a
+/// ``prepare(_:for:)``, ``close(_:)`` and ``removeAll(_:)`` may be called on any thread, ``begin(_:)`` on the loop's. The store is opened and written on a
 /// thread of its own (see ``MQTTJournal``); results go to the loop's thread. Jobs on these threads keep the client alive.
 final class MQTTPersistence: Sendable {
     private typealias Call = PendingCall<Result<Void, MQTTError>>
 
     private enum Phase {
         case unopened
-        case opening([Call])
+        /// With the callers that wait until it is open.
+        case opening([(call: Call, purpose: Purpose)])
         case open(MQTTJournal)
         /// With the callers that wait until it is closed.
         case closing([Call])
@@ -30,6 +31,9 @@ final class MQTTPersistence: Sendable {
         phase.withLock { if case .open(let journal) = $0 { journal } else { nil } }
     }
 
+    /// How many callers wait until the store is open.
+    var waitingCount: Int { phase.withLock { if case .opening(let calls) = $0 { calls.count } else { 0 } } }
+
     /// Why the store is opened.
     enum Purpose {
         /// An attempt to connect, so that no connection depends on the store: one that has failed is closed and opened again.
@@ -42,12 +46,40 @@ final class MQTTPersistence: Sendable {
 
     private enum Step { case opens, waits, isOpen, hasFailed }
 
+    /// Begins to open the store for an attempt, on the loop's thread: whoever disconnects the client afterwards finds that it is
+    /// being opened, and closes it. Returns whether the attempt has to wait for the store.
+    func begin(_ core: MQTTClientCore) -> Bool {
+        if Task.isCancelled { return true }
+        let (opens, waits) = phase.withLock { phase -> (opens: Bool, waits: Bool) in
+            switch phase {
+            case .unopened:
+                phase = .opening([])
+                return (true, true)
+            case .open(let journal): return (false, journal.failure != nil)
+            case .opening, .closing: return (false, true)
+            }
+        }
+        if opens { open(core) }
+        return waits
+    }
+
+    /// The client has stopped: messages wait no longer, however long the store takes.
+    func stop(_ failure: MQTTError) {
+        let ended = phase.withLock { phase -> [Call] in
+            guard case .opening(let calls) = phase else { return [] }
+            phase = .opening(calls.filter { $0.purpose != .publish })
+            return calls.filter { $0.purpose == .publish }.map(\.call)
+        }
+        for call in ended { call.end(.failure(failure)) }
+    }
+
     /// Opens the store, unless it is open; every caller waits for the one that opens it.
     ///
     /// - Throws: for a message, why it cannot be published.
     nonisolated(nonsending) func prepare(_ core: MQTTClientCore, for purpose: Purpose) async throws(MQTTError) {
         var hasWaited = false
         while true {
+            if purpose == .attempt, Task.isCancelled { throw .cancelledWait }
             if purpose == .publish, hasWaited || journal == nil,
                 let reason = core.link.perform({ $0.publishers.reasonNotSupervised })
             {
@@ -59,9 +91,9 @@ final class MQTTPersistence: Sendable {
             let step = phase.withLock { phase -> Step in
                 switch phase {
                 case .unopened:
-                    phase = .opening([call])
+                    phase = .opening([(call, purpose)])
                     return .opens
-                case .opening(let calls): phase = .opening(calls + [call])
+                case .opening(let calls): phase = .opening(calls + [(call, purpose)])
                 case .open(let journal): return journal.failure == nil ? .isOpen : .hasFailed
                 case .closing(let calls): phase = .closing(calls + [call])
                 }
@@ -82,10 +114,8 @@ final class MQTTPersistence: Sendable {
             do throws(MQTTError) {
                 try await call.answer(ifCancelled: .failure(.cancelledWait)).get()
             } catch {
-                // A cancelled publisher does not look again whether the client has disconnected meanwhile.
-                if purpose == .publish, error.code == .cancelled {
-                    core.loop.startTask { await self.close(core) }
-                }
+                // Nobody else may look again whether the client has stopped meanwhile.
+                if purpose != .change { core.loop.startTask { await self.close(core) } }
                 throw error
             }
             hasWaited = true
@@ -97,12 +127,11 @@ final class MQTTPersistence: Sendable {
     private func takeJournal(
         _ core: MQTTClientCore, if condition: (MQTTJournal) -> Bool = { _ in true }, orWait call: Call? = nil
     ) -> (journal: MQTTJournal?, waits: Bool) {
-        let waiting = call.map { [$0] } ?? []
         let result = phase.withLock { phase -> (journal: MQTTJournal?, waits: Bool) in
             switch phase {
             case .unopened: return (nil, false)
-            case .opening(let calls): phase = .opening(calls + waiting)
-            case .closing(let calls): phase = .closing(calls + waiting)
+            case .opening(let calls): phase = .opening(calls + (call.map { [($0, .change)] } ?? []))
+            case .closing(let calls): phase = .closing(calls + (call.map { [$0] } ?? []))
             case .open(let journal):
                 guard condition(journal) else { return (nil, false) }
                 phase = .closing([])
@@ -121,8 +150,11 @@ final class MQTTPersistence: Sendable {
         if phase.withLock({ if case .unopened = $0 { true } else { false } }) { return }
         while true {
             let call = Call()
-            // On the loop's thread, where the client would begin to connect.
-            let (journal, waits) = await core.loop.result { self.beginClosing(core, call) }
+            // On the loop's thread, where the client would begin to connect. One whose loop cannot start does not.
+            let canConnect = (try? core.supervisor.startLoop()) != nil
+            let (journal, waits) =
+                canConnect
+                ? await core.loop.result { self.beginClosing(core, call) } : takeJournal(core, orWait: call)
             if let journal {
                 await journal.close()
                 return closed()
@@ -189,7 +221,7 @@ final class MQTTPersistence: Sendable {
         let calls = phase.withLock { phase -> [Call] in
             guard case .opening(let calls) = phase else { return [] }
             phase = if case .success(let journal) = result { .open(journal) } else { .unopened }
-            return calls
+            return calls.map(\.call)
         }
         for call in calls { call.end(result.map { _ in }) }
     }

@@ -143,7 +143,9 @@ public struct BrokerURL: Sendable, Hashable {
             login = authority.credentials.map { Shared($0) }
             endpoint = .host(authority.host, port: authority.port ?? scheme.defaultPort)
         } catch {
-            throw Self.bad(text, isCut ? Self.unescaped(tail, in: scheme) : error.reason)
+            // What is wrong before the sign may be a part of the password, and is not shown.
+            guard isCut else { throw Self.bad(text, error.reason) }
+            throw Self.bad(text, Self.unescaped(tail, in: scheme) + "; without one, its host or port is wrong")
         }
     }
 

@@ -132,7 +132,13 @@ extension ClientCore {
     /// thread.
     package func reasonConnectionEnds(_ error: UsageError) -> Failure? {
         let isMoving = supervisor.isMoving.load(ordering: .relaxed)
-        if !isMoving, case .disconnecting = news.state { return nil }
+        if !isMoving {
+            switch news.state {
+            // The connection may have ended since the engine said so.
+            case .disconnecting, .disconnected, .suspended: return nil
+            default: break
+            }
+        }
         return Failure(
             .notConnected,
             "The \(isMoving ? "client is moving to another server" : "connection is ending"). Call connect(), which returns when the client is connected again.",
@@ -169,8 +175,10 @@ extension ClientCore {
     /// The requests of a client that wait for replies; on any thread.
     ///
     /// - Parameter known: kept by the client, since they keep this object alive.
-    package func replies(_ known: borrowing Lock<Replies?>) -> Replies {
-        known.withLock { known in
+    package func replies(_ known: borrowing Lock<Replies?>) throws(Failure) -> Replies {
+        // Their time-outs are alarms of the loop.
+        try supervisor.startLoop()
+        return known.withLock { known in
             if let known { return known }
             let made = Replies(loop: loop) { (replies) async throws(Failure) in
                 let (address, route) = self.subscriptions.makeReplyRoute(replies)

@@ -229,6 +229,8 @@ package final class StreamOpener: Sendable {
     /// Reads the files of the TLS options, which may be on a disk that hangs.
     private func prepareTLS(_ attempt: ConnectionAttempt) async throws(TransportError) {
         let tls = tls()
+        // What is read needs no task, which would wait for a thread.
+        if tls.isPrepared { return }
         let late = TransportError(
             .timedOut,
             "The certificates and keys of the TLS options were not read within connectTimeout. Check the disk that holds their files, or raise connectTimeout."

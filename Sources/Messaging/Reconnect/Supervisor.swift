@@ -466,6 +466,8 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
             if ending != .disconnected {
                 // Before the farewell, with which the connection may end.
                 ending = next
+                // Another server does not follow.
+                isMoving.store(false, ordering: .relaxed)
                 // What DISCONNECT has not said yet it may still say.
                 if next == .disconnected { goodbye() }
             }

@@ -95,5 +95,7 @@ extension STOMPClient {
         try await reply(to: request, with: body, options: options.declaring(coding.contentType))
     }
 
-    private nonisolated var replies: STOMPClientCore.Replies { core.replies(knownReplies) }
+    private nonisolated var replies: STOMPClientCore.Replies {
+        get throws(STOMPError) { try core.replies(knownReplies) }
+    }
 }

@@ -238,16 +238,20 @@ package final class TLSContexts: Sendable {
         return made
     }
 
+    /// Whether the files have been read.
+    package var isPrepared: Bool {
+        #if canImport(Network)
+            current.withLock { $0 != nil } || currentOfSystem.withLock { $0 != nil }
+        #else
+            current.withLock { $0 != nil }
+        #endif
+    }
+
     /// Reads the files for the next connection, unless that has been done: not on the caller's thread, which may be the
     /// loop's.
     ///
     /// - Throws: `tlsUnavailable`, `tlsConfiguration`.
     package func prepare() async throws(TransportError) {
-        #if canImport(Network)
-            let isPrepared = current.withLock { $0 != nil } || currentOfSystem.withLock { $0 != nil }
-        #else
-            let isPrepared = current.withLock { $0 != nil }
-        #endif
         if isPrepared { return }
         // Whoever comes while files are read waits for that: reading that hangs holds one thread, however often it is tried.
         let task = reading.withLock { reading in

@@ -58,6 +58,17 @@ struct AdviceTests {
         let client = server.client { $0.credentials = Credentials(userName: "ann") }
         let with = await error { () throws(MQTTError) in try await client.connect() }
         #expect(with?.message.contains("Check user name and password") == true)
+        let other = server.client {
+            $0.version = .v5_0
+            $0.authentication = MQTTAuthentication(method: "PLUS") {
+                [1]
+            } respond: { _ in
+                nil
+            }
+        }
+        let authenticated = await error { () throws(MQTTError) in try await other.connect() }
+        #expect(authenticated?.code == .badCredentials)
+        #expect(authenticated?.message.contains("neither") == false)
     }
 
     @Test func `a will with wildcards in its topic is called a will`() async throws {

@@ -86,7 +86,30 @@ struct MovingTests {
         await place.clock.advance(by: .seconds(2))
         try await leaving.value
         _ = await last.result
+        // Asked for a moment later, when the state has changed.
+        #expect(client.core.explain(refusal).code == .disconnected)
         withExtendedLifetime(messages) {}
+        await place.stop()
+    }
+
+    @Test(arguments: [false, true])
+    func `a client that stops while it moves does not say that it moves`(suspends: Bool) async throws {
+        let place = try await Place()
+        let client = place.client
+        try await client.connect()
+        place.brokers[0].changeFaults { $0.withholdsAcknowledgements = true }
+        let publishing = place.begin { try await client.publish("waits", to: "b", qos: .exactlyOnce) }
+        await place.clock.waitUntilQuiet()
+        let moving = place.begin { try await client.reconnect() }
+        await place.clock.waitUntilQuiet()
+        let stopping = place.begin { if suspends { await client.suspend() } else { await client.disconnect() } }
+        await place.clock.waitUntilQuiet()
+        #expect(client.core.explain(MQTTUsageError(.closing, "The connection is being closed.")).code == .disconnected)
+        await place.clock.advance(by: .seconds(2))
+        try await stopping.value
+        _ = await moving.result
+        await client.disconnect()
+        _ = await publishing.result
         await place.stop()
     }
 

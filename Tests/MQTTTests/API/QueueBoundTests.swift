@@ -50,6 +50,25 @@ struct QueueBoundTests {
         await client.disconnect()
     }
 
+    /// The client stopped between the refusal of a message and the wait for room. Enqueued messages fill the queue, and stay.
+    @Test func `a publisher does not wait for room at a client that has stopped`() async throws {
+        let bench = try await Bench()
+        let client = bench.client {
+            $0.maximumQueuedMessages = 1
+            $0.queueOverflow = .wait
+        }
+        try await client.enqueue(small)
+        try await withTimeout(.patience, "room at a client that has stopped") {
+            try await client.core.sender.waitForRoom()
+        }
+        let enqueuing = Task { try await client.enqueue(small) }
+        // That one is for a later connection.
+        try await client.connect()
+        _ = try await withTimeout(.patience, "what was enqueued") { try await enqueuing.value }
+        await client.disconnect()
+        await bench.stop()
+    }
+
     @Test func `where messages are stored first, one that is larger than the whole queue does not block the others`()
         async throws
     {

@@ -18,10 +18,16 @@ struct StartTests {
 
     @Test func `no call waits for an event loop for which no descriptor is left`() async throws {
         let broker = try await LoopbackBroker.start()
-        try await ClientChecks.callsWithoutDescriptor { (client: MQTTClient) in
-            _ = try await client.subscribe(to: "a")
-        } makeClient: { loop in
-            MQTTClient([try #require(broker.urls.mqtt)], configuration: MQTTConfiguration(), loop: loop)
+        try await ClientChecks.callsWithoutDescriptor([
+            ("subscribe(to:)", { @Sendable (client: MQTTClient) in _ = try await client.subscribe(to: "a") }),
+            ("request(_:to:)", { @Sendable in _ = try await $0.request("x", to: "a") }),
+            ("request with a topic", { @Sendable in _ = try await $0.request("x", to: "a", responseTopic: "b") }),
+            ("unmatchedMessages()", { @Sendable in for try await _ in await $0.unmatchedMessages() {} }),
+            ("discardSession()", { @Sendable in try await $0.discardSession() }),
+        ]) { loop in
+            var configuration = MQTTConfiguration()
+            configuration.version = .v5_0
+            return MQTTClient([try #require(broker.urls.mqtt)], configuration: configuration, loop: loop)
         }
         await broker.stop()
     }

@@ -58,6 +58,32 @@ struct BatchPoolTests {
         await broker.stop()
     }
 
+    @Test func `small messages on many topics do not keep the memory of large reads`() async throws {
+        let clock = try ManualClock()
+        let broker = try await LoopbackBroker.start(clock: clock)
+        let client = MQTTClient(broker.urls.mqtt ?? "", clock: clock)
+        try await client.connect()
+        let messages = try await client.subscribe(to: "#")
+        for number in 0..<300 {
+            await broker.publish([UInt8](repeating: 1, count: 1_000), to: "a/topic/of/many/number/\(number)")
+        }
+        await broker.publish([UInt8](repeating: 1, count: 100_000), to: "large")
+        #expect(try await messages.first(301).count == 301)
+        await clock.waitUntilQuiet()
+        let pool = await clock.loop.result {
+            clock.loop.sharedObject(MQTTAfterLock.self) { MQTTAfterLock() }.pool
+        }
+        #expect(pool.keptBytes > 0)
+        for _ in 0..<6 {
+            await broker.publish("small", to: "small")
+            #expect(try await messages.first(1).count == 1)
+            await clock.advance(by: .seconds(5))
+        }
+        #expect(pool.keptBytes == 0)
+        await client.disconnect()
+        await broker.stop()
+    }
+
     /// The memory of one small message that nobody reads, after another connection of its loop has left something behind.
     private func memoryOfSmallMessage(after leave: @escaping @Sendable (MQTTAfterLock) -> Void) async throws -> Int {
         let clock = try ManualClock()

@@ -1,7 +1,9 @@
-import MQTT
+import MQTTCore
 import Synchronization
 import TestSupport
 import Testing
+
+@testable import MQTT
 
 /// A store that hangs instead of failing.
 @Suite("Session store: one that hangs", .turns)
@@ -48,5 +50,56 @@ struct HangingStoreTests {
         let store = GatedStore()
         store.appends.store(false, ordering: .releasing)
         try await connect(store, connections: 1) { store.appends.store(true, ordering: .releasing) }
+    }
+
+    /// Servers close a connection on which no CONNECT comes, some of them within seconds.
+    @Test func `a server that does not wait for CONNECT is not blamed for a store that hangs, and the version stays`()
+        async throws
+    {
+        let store = GatedStore()
+        store.appends.store(false, ordering: .releasing)
+        let versions = Mutex<[MQTTVersion]>([])
+        let server = ScriptedServer { step in
+            guard case .connectReceived(let connect) = step.event else { return }
+            versions.withLock { $0.append(connect.version) }
+            step.accept()
+        }
+        let client = server.client {
+            $0.version = .v5_0
+            $0.fallbackVersions = [.v3_1_1]
+            $0.sessionStore = store
+            $0.cleanStart = false
+            $0.sessionExpiry = .seconds(60)
+        }
+        let connecting = Task { try await client.connect() }
+        #expect(await eventually { server.connectionCount == 1 })
+        server.link?.dropConnection()
+        let error = await #expect(throws: MQTTError.self) {
+            try await withTimeout(.patience, "an attempt whose store hangs") { try await connecting.value }
+        }
+        #expect(error?.code == .timedOut && error?.message.contains("session store") == true, "\(error as Any)")
+        store.appends.store(true, ordering: .releasing)
+        await client.start()
+        for await state in client.states where state.isConnected { break }
+        #expect(versions.withLock { $0 } == [.v5_0])
+        await client.disconnect()
+    }
+
+    @Test func `a message that waits for a store that hangs is refused when the client stops`() async throws {
+        let store = GatedStore()
+        store.opens.store(false, ordering: .releasing)
+        let client = ScriptedServer { _ in }.client { $0.sessionStore = store }
+        await client.start()
+        let publishing = Task { try await client.publish("never", to: "a", qos: .atLeastOnce) }
+        let arrived = { client.core.persistence?.waitingCount == 2 }
+        #expect(await eventually { arrived() })
+        let leaving = Task { await client.disconnect() }
+        let error = await #expect(throws: MQTTError.self) {
+            try await withTimeout(.patience, "a message of a client that has stopped") { try await publishing.value }
+        }
+        #expect(error?.code == .disconnected, "\(error as Any)")
+        store.opens.store(true, ordering: .releasing)
+        await leaving.value
+        #expect(client.core.persistence?.journal == nil)
     }
 }

@@ -7,6 +7,40 @@ import Testing
 /// A session store belongs to a client until that client disconnects or is released.
 @Suite("Client: the owner of a session store", .turns)
 struct StoreOwnerTests {
+    private final class CountedStore: SessionStore {
+        private let store = MemorySessionStore()
+        let opened = Atomic(0)
+        let closed = Atomic(0)
+        var limits: SessionStoreLimits { store.limits }
+        func open() throws -> StoredSession {
+            opened.add(1, ordering: .relaxed)
+            return try store.open()
+        }
+        func setClientID(_ clientID: String) throws { try store.setClientID(clientID) }
+        func append(_ records: [MQTTStoreRecord]) throws { try store.append(records) }
+        func removeAll() throws { try store.removeAll() }
+        func close() {
+            closed.add(1, ordering: .relaxed)
+            store.close()
+        }
+    }
+
+    @Test func `disconnect() right after start() leaves no store open`() async throws {
+        let bench = try await Bench()
+        let store = CountedStore()
+        let client = client(bench, store)
+        for _ in 0..<300 {
+            await client.start()
+            await client.disconnect()
+            let counts = (store.opened.load(ordering: .relaxed), store.closed.load(ordering: .relaxed))
+            guard counts.0 == counts.1 else {
+                Issue.record("opened \(counts.0) times and closed \(counts.1) times")
+                break
+            }
+        }
+        await bench.stop()
+    }
+
     private func client(
         _ bench: Bench, _ store: any SessionStore, _ version: MQTTVersion = .v3_1_1, clientID: String = "owner"
     ) -> MQTTClient {
@@ -77,23 +111,6 @@ struct StoreOwnerTests {
     }
 
     @Test func `a store is closed once, and not again when the client is released`() async throws {
-        final class CountedStore: SessionStore {
-            private let store = MemorySessionStore()
-            let opened = Atomic(0)
-            let closed = Atomic(0)
-            var limits: SessionStoreLimits { store.limits }
-            func open() throws -> StoredSession {
-                opened.add(1, ordering: .relaxed)
-                return try store.open()
-            }
-            func setClientID(_ clientID: String) throws { try store.setClientID(clientID) }
-            func append(_ records: [MQTTStoreRecord]) throws { try store.append(records) }
-            func removeAll() throws { try store.removeAll() }
-            func close() {
-                closed.add(1, ordering: .relaxed)
-                store.close()
-            }
-        }
         let bench = try await Bench()
         let store = CountedStore()
         var first: MQTTClient? = client(bench, store)

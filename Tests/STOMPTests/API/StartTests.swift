@@ -18,9 +18,10 @@ struct StartTests {
 
     @Test func `no call waits for an event loop for which no descriptor is left`() async throws {
         let broker = try await LoopbackBroker.start()
-        try await ClientChecks.callsWithoutDescriptor { (client: STOMPClient) in
-            _ = try await client.subscribe(to: "/queue/a")
-        } makeClient: { loop in
+        try await ClientChecks.callsWithoutDescriptor([
+            ("subscribe(to:)", { @Sendable (client: STOMPClient) in _ = try await client.subscribe(to: "/queue/a") }),
+            ("request(_:to:)", { @Sendable in _ = try await $0.request("x", to: "/queue/a") }),
+        ]) { loop in
             STOMPClient([try #require(broker.urls.stomp)], configuration: STOMPConfiguration(), loop: loop)
         }
         await broker.stop()
