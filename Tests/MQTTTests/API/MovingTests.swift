@@ -107,8 +107,8 @@ struct MovingTests {
         #expect(client.core.explain(MQTTUsageError(.closing, "The connection is being closed.")).code == .disconnected)
         await place.clock.advance(by: .seconds(2))
         try await stopping.value
-        _ = await moving.result
         await client.disconnect()
+        _ = await moving.result
         _ = await publishing.result
         await place.stop()
     }
