@@ -90,10 +90,10 @@ struct ByteCursor {
 
     /// The properties that their length precedes, or none before 5.0.
     mutating func properties(
-        _ bytes: RawSpan, of carrier: MQTTPropertyRule.Carriers, version: MQTTVersion
+        _ bytes: RawSpan, of carrier: MQTTPropertyRule.Carriers, version: MQTTVersion, from sender: MQTTRole? = nil
     ) throws(MQTTProtocolError) -> MQTTProperties {
         guard version.hasProperties else { return [] }
-        return try MQTTProperties(decoding: bytes, propertyRange(bytes), carrier: carrier)
+        return try MQTTProperties(decoding: bytes, propertyRange(bytes), carrier: carrier, from: sender)
     }
 
     /// The end of the packet has to be here.

@@ -10,6 +10,11 @@ public struct MQTTDecoder: Sendable {
     /// The largest packet to accept, in bytes with its header.
     public let maximumPacketSize: Int
     /// The side that the packets come from; nil accepts what either side may send.
+    ///
+    /// From a server the decoder also accepts what servers send against the specification, as long as its meaning is clear:
+    /// CONNACK of 3.1 and 3.1.1 with other return codes, or of a refusal with Session Present; a Maximum QoS of 2; SUBACK
+    /// without codes; UNSUBACK of 3.1 and 3.1.1 with codes, or of 5.0 without; DISCONNECT of 3.1 and 3.1.1 with a code; DUP
+    /// at QoS 0; a Remaining Length of 3.1 and 3.1.1 in more bytes than necessary. Not all such packets can be encoded again.
     public let sender: MQTTRole?
 
     private var buffer: [UInt8] = []
@@ -58,7 +63,7 @@ public struct MQTTDecoder: Sendable {
         let bytes = unsafe buffer.span.bytes
         guard
             let header = try MQTTFrameHeader.parse(
-                bytes, at: start, maximumPacketSize: maximumPacketSize, version: version),
+                bytes, at: start, maximumPacketSize: maximumPacketSize, version: version, from: sender),
             header.packetCount <= bytes.byteCount - start
         else { return nil }
         let body = header.bodyRange(in: bytes, at: start)

@@ -35,9 +35,11 @@ package struct MQTTFrameHeader: Sendable, Hashable {
     /// - Parameters:
     ///   - maximumControlPacketSize: the limit for packets other than PUBLISH, where it is the lower one.
     ///   - version: 3.1 allows more flags. Before CONNECT the version is unknown, and the default is correct.
+    ///   - sender: from a server DUP is accepted at QoS 0, where it means nothing, and before 5.0 a Remaining Length in more
+    ///     bytes than necessary, which only 5.0 forbids.
     package static func parse(
         _ bytes: RawSpan, at offset: Int = 0, maximumPacketSize: Int, maximumControlPacketSize: Int = .max,
-        version: MQTTVersion = .v3_1_1
+        version: MQTTVersion = .v3_1_1, from sender: MQTTRole? = nil
     ) throws(MQTTProtocolError) -> MQTTFrameHeader? {
         guard offset >= 0, offset < bytes.byteCount else { return nil }
         let first = bytes.byte(at: offset)
@@ -48,33 +50,43 @@ package struct MQTTFrameHeader: Sendable, Hashable {
                 return MQTTFrameHeader(type: .publish, flags: first & 0x0F, headerCount: 2, bodyCount: bodyCount)
             }
         }
-        return try parse(first, bytes, at: offset, maximumPacketSize, maximumControlPacketSize, version)
+        return try parse(first, bytes, at: offset, maximumPacketSize, maximumControlPacketSize, version, sender)
     }
 
     private static func parse(
         _ first: UInt8, _ bytes: RawSpan, at offset: Int, _ maximumPacketSize: Int, _ maximumControlPacketSize: Int,
-        _ version: MQTTVersion
+        _ version: MQTTVersion, _ sender: MQTTRole?
     ) throws(MQTTProtocolError) -> MQTTFrameHeader? {
         guard let type = MQTTPacketType(rawValue: first >> 4) else {
             throw .malformed("The packet type is 0.", "MQTT 2.1.2")
         }
         let flags = first & 0x0F
-        if !areValid(flags, of: type, version: version) { throw invalidFlags(flags, of: type) }
+        if !areValid(flags, of: type, version: version), sender != .server || !isMerelyDuplicate(flags, type) {
+            throw invalidFlags(flags, of: type)
+        }
+        let (bodyCount, byteCount): (Int, Int)
         switch VariableByteInteger.parse(bytes, at: offset + 1, end: bytes.byteCount) {
-        case .value(let bodyCount, let byteCount):
-            let header = MQTTFrameHeader(
-                type: type, flags: flags, headerCount: 1 + byteCount, bodyCount: bodyCount)
-            if header.packetCount > maximumPacketSize { throw tooLarge(header, maximumPacketSize) }
-            if type != .publish, header.packetCount > maximumControlPacketSize {
-                throw controlPacketTooLarge(header, maximumControlPacketSize)
-            }
-            if bodyCount > 0, type == .pingreq || type == .pingresp { throw pingWithBody(header) }
-            return header
+        case .value(let value, let count): (bodyCount, byteCount) = (value, count)
         case .incomplete: return nil
         case .tooLong: throw .malformed("The remaining length has more than four bytes.", "MQTT 1.5.5")
-        case .notMinimal:
-            throw .malformed("The remaining length is encoded in more bytes than necessary.", "MQTT-1.5.5-1")
+        case .notMinimal(let value, let count):
+            guard sender == .server, !version.hasProperties else {
+                throw .malformed("The remaining length is encoded in more bytes than necessary.", "MQTT-1.5.5-1")
+            }
+            (bodyCount, byteCount) = (value, count)
         }
+        let header = MQTTFrameHeader(type: type, flags: flags, headerCount: 1 + byteCount, bodyCount: bodyCount)
+        if header.packetCount > maximumPacketSize { throw tooLarge(header, maximumPacketSize) }
+        if type != .publish, header.packetCount > maximumControlPacketSize {
+            throw controlPacketTooLarge(header, maximumControlPacketSize)
+        }
+        if bodyCount > 0, type == .pingreq || type == .pingresp { throw pingWithBody(header) }
+        return header
+    }
+
+    /// Whether flags that are invalid are those of a PUBLISH of QoS 0 with DUP.
+    private static func isMerelyDuplicate(_ flags: UInt8, _ type: MQTTPacketType) -> Bool {
+        type == .publish && !MQTTPublishFlags(rawValue: flags).hasInvalidQoS
     }
 
     /// 3.1 lets clients set DUP on what they repeat, and calls the other flags unused.

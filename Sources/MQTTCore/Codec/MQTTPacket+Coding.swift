@@ -4,7 +4,8 @@ extension MQTTPacket {
     /// Decodes a packet from its body, the bytes after the fixed header.
     /// - Parameters:
     ///   - version: the version of the connection; a CONNECT names its own.
-    ///   - sender: the side that the packet comes from. With nil, everything is accepted that either side may send.
+    ///   - sender: the side that the packet comes from. With nil, everything is accepted that either side may send; from a
+    ///     server also what servers send against the specification, as long as its meaning is clear.
     package static func decode(
         _ header: MQTTFrameHeader, body: RawSpan, version: MQTTVersion, from sender: MQTTRole? = nil
     ) throws(MQTTProtocolError) -> MQTTPacket {
@@ -14,16 +15,16 @@ extension MQTTPacket {
         }
         switch header.type {
         case .connect: return .connect(try Connect(decoding: body))
-        case .connack: return .connack(try Connack(decoding: body, version: version))
+        case .connack: return .connack(try Connack(decoding: body, version: version, from: sender))
         case .publish: return .publish(try Publish(decoding: header, body, version: version))
         case .puback: return .puback(try Acknowledgement(decoding: header, body, version: version))
         case .pubrec: return .pubrec(try Acknowledgement(decoding: header, body, version: version))
         case .pubrel: return .pubrel(try Acknowledgement(decoding: header, body, version: version))
         case .pubcomp: return .pubcomp(try Acknowledgement(decoding: header, body, version: version))
         case .subscribe: return .subscribe(try Subscribe(decoding: body, version: version))
-        case .suback: return .suback(try Suback(decoding: body, version: version))
+        case .suback: return .suback(try Suback(decoding: body, version: version, from: sender))
         case .unsubscribe: return .unsubscribe(try Unsubscribe(decoding: body, version: version))
-        case .unsuback: return .unsuback(try Unsuback(decoding: body, version: version))
+        case .unsuback: return .unsuback(try Unsuback(decoding: body, version: version, from: sender))
         // That they have no body was checked with the header.
         case .pingreq: return .pingreq
         case .pingresp: return .pingresp

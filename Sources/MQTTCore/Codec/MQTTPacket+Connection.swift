@@ -4,7 +4,8 @@ extension MQTTPacket {
     public struct Connack: Sendable, Hashable {
         /// False in 3.1, which has no such flag.
         public var sessionPresent: Bool
-        /// The return codes of 3.1 and 3.1.1 appear as the equivalent reason codes.
+        /// The return codes of 3.1 and 3.1.1 appear as the equivalent reason codes. One that they do not define, from a server,
+        /// is a refusal and has its own number.
         public var reasonCode: MQTTReasonCode
         public var properties: MQTTProperties
 
@@ -17,7 +18,7 @@ extension MQTTPacket {
         }
     }
 
-    /// DISCONNECT: the last packet; only clients send it in 3.1 and 3.1.1, where it is empty.
+    /// DISCONNECT: the last packet; in 3.1 and 3.1.1 it is empty, and only clients may send it.
     public struct Disconnect: Sendable, Hashable {
         public var reasonCode: MQTTReasonCode
         public var properties: MQTTProperties
@@ -41,35 +42,49 @@ extension MQTTPacket {
 }
 
 extension MQTTPacket.Connack {
-    init(decoding body: RawSpan, version: MQTTVersion) throws(MQTTProtocolError) {
+    init(decoding body: RawSpan, version: MQTTVersion, from sender: MQTTRole?) throws(MQTTProtocolError) {
         var cursor = ByteCursor(0..<body.byteCount)
         let flags = try cursor.uint8(body, "the acknowledge flags")
-        // 3.1 calls the whole byte unused.
-        if version != .v3_1, flags > 1 { throw .malformed("Reserved flags of CONNACK are set.", "MQTT 3.2.2.1") }
         let code = try cursor.uint8(body, "the reason code")
-        let reason =
+        // Whatever else is in a server's refusal, the connection ends, and the code says why.
+        let isRefusal = sender == .server && code != 0
+        // 3.1 calls the whole byte unused.
+        if version != .v3_1, flags > 1, !isRefusal {
+            throw .malformed("Reserved flags of CONNACK are set.", "MQTT 3.2.2.1")
+        }
+        var reason =
             version.hasProperties
             ? try MQTTReasonCode(code, in: .connack, from: .server) : MQTTReasonCode(connectReturnCode: code)
+        // 3.1 and 3.1.1 reserve the other codes. Servers that speak 5.0 too send its codes, and some have their own.
+        if reason == nil, isRefusal { reason = MQTTReasonCode(rawValue: code) }
         guard let reason else { throw .malformed("The connect return code \(code) is reserved.", "MQTT 3.2.2.3") }
-        sessionPresent = version != .v3_1 && flags == 1
+        sessionPresent = version != .v3_1 && flags == 1 && !isRefusal
         reasonCode = reason
         if sessionPresent, reason != .success {
             throw .protocolError(
                 "CONNACK refuses the connection and has Session Present set.",
                 version == .v5_0 ? "MQTT-3.2.2-6" : "MQTT-3.2.2-4")
         }
-        properties = try cursor.properties(body, of: .connack, version: version)
+        properties = []
+        if isRefusal, cursor.isAtEnd { return }
+        properties = try cursor.properties(body, of: .connack, version: version, from: sender)
         try cursor.finish()
     }
 }
 
 extension MQTTPacket.Disconnect {
     /// Nothing at all means a normal disconnection, and the properties may be left out [3.14.2.1].
+    ///
+    /// Before 5.0 a server sends no DISCONNECT; if one does, with a code of 5.0 or without, the connection ends anyway.
     init(decoding body: RawSpan, version: MQTTVersion, from sender: MQTTRole?) throws(MQTTProtocolError) {
         var cursor = ByteCursor(0..<body.byteCount)
         self.init()
         guard version.hasProperties else {
-            try cursor.finish()
+            if sender != .server {
+                try cursor.finish()
+            } else if !cursor.isAtEnd {
+                reasonCode = MQTTReasonCode(rawValue: try cursor.uint8(body, "the reason code"))
+            }
             return
         }
         if !cursor.isAtEnd {

@@ -34,6 +34,7 @@ extension MQTTPacket.Publish {
     init(decoding header: MQTTFrameHeader, _ body: RawSpan, version: MQTTVersion) throws(MQTTProtocolError) {
         let alone = header.withoutHeader
         let view = try MQTTPublishView.parse(alone, in: body, version: version)
+        try view.requireTopic(version)
         _ = try view.scanProperties(in: body)
         self.init(
             topic: try view.topic(in: body), payload: body.bytes(in: view.payloadRange), qos: view.flags.qos,

@@ -115,27 +115,34 @@ extension MQTTPacket.Unsubscribe {
 }
 
 extension MQTTPacket.Suback {
-    init(decoding body: RawSpan, version: MQTTVersion) throws(MQTTProtocolError) {
+    /// A client knows how many codes there have to be, so that it judges a server's packet without any itself.
+    init(decoding body: RawSpan, version: MQTTVersion, from sender: MQTTRole?) throws(MQTTProtocolError) {
         var cursor = ByteCursor(0..<body.byteCount)
         packetID = try cursor.packetID(body)
         properties = try cursor.properties(body, of: .init(.suback), version: version)
-        reasonCodes = try MQTTPacket.reasonCodes(&cursor, body, of: .suback, version)
-        if reasonCodes.isEmpty { throw .protocolError("SUBACK has no reason code.", "MQTT-3.9.3-1") }
+        reasonCodes = try MQTTPacket.reasonCodes(&cursor, body, of: .suback, version, sender)
+        if reasonCodes.isEmpty, sender != .server {
+            throw .protocolError("SUBACK has no reason code.", "MQTT-3.9.3-1")
+        }
     }
 }
 
 extension MQTTPacket.Unsuback {
-    init(decoding body: RawSpan, version: MQTTVersion) throws(MQTTProtocolError) {
+    /// A server's packet confirms the request whatever its codes are: before 5.0 they have no meaning and are ignored, and
+    /// in 5.0 none is required.
+    init(decoding body: RawSpan, version: MQTTVersion, from sender: MQTTRole?) throws(MQTTProtocolError) {
         var cursor = ByteCursor(0..<body.byteCount)
         packetID = try cursor.packetID(body)
         properties = try cursor.properties(body, of: .init(.unsuback), version: version)
         reasonCodes = []
         guard version.hasProperties else {
-            try cursor.finish()
+            if sender != .server { try cursor.finish() }
             return
         }
-        reasonCodes = try MQTTPacket.reasonCodes(&cursor, body, of: .unsuback, version)
-        if reasonCodes.isEmpty { throw .protocolError("UNSUBACK has no reason code.", "MQTT-3.11.3-1") }
+        reasonCodes = try MQTTPacket.reasonCodes(&cursor, body, of: .unsuback, version, sender)
+        if reasonCodes.isEmpty, sender != .server {
+            throw .protocolError("UNSUBACK has no reason code.", "MQTT-3.11.3-1")
+        }
     }
 }
 
@@ -250,8 +257,11 @@ extension MQTTPacket {
     }
 
     /// The codes up to the end of the packet, one for each topic filter.
+    ///
+    /// Before 5.0 a server's SUBACK may have a failure of 5.0 where the specification knows only 0x80.
     fileprivate static func reasonCodes(
-        _ cursor: inout ByteCursor, _ bytes: RawSpan, of type: MQTTPacketType, _ version: MQTTVersion
+        _ cursor: inout ByteCursor, _ bytes: RawSpan, of type: MQTTPacketType, _ version: MQTTVersion,
+        _ sender: MQTTRole?
     ) throws(MQTTProtocolError) -> [MQTTReasonCode] {
         var codes: [MQTTReasonCode] = []
         codes.reserveCapacity(cursor.remaining)
@@ -259,7 +269,8 @@ extension MQTTPacket {
             let code = try cursor.uint8(bytes, "a reason code")
             if version.hasProperties {
                 codes.append(try MQTTReasonCode(code, in: type, from: .server))
-            } else if code <= 2 || code == MQTTReasonCode.unspecifiedError.rawValue {
+            } else if code <= 2 || code == MQTTReasonCode.unspecifiedError.rawValue || sender == .server && code > 0x80
+            {
                 codes.append(MQTTReasonCode(rawValue: code))
             } else {
                 throw .malformed("The return code \(code) in SUBACK is reserved.", "MQTT-3.9.3-2")

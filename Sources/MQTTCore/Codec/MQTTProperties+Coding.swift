@@ -7,13 +7,17 @@ import Wire
 
 extension MQTTProperties {
     /// Checks the properties in `range`, which lies inside `bytes`, and copies them.
+    ///
+    /// - Parameter sender: from a server a Maximum QoS of 2, which is no limit, reads as if it were absent.
     init(
-        decoding bytes: RawSpan, _ range: Range<Int>, carrier: MQTTPropertyRule.Carriers
+        decoding bytes: RawSpan, _ range: Range<Int>, carrier: MQTTPropertyRule.Carriers, from sender: MQTTRole? = nil
     ) throws(MQTTProtocolError) {
         self.init()
         var cursor = MQTTPropertyCursor(range, carrier: carrier)
+        cursor.acceptsMaximumQoS2 = sender == .server
         while let found = try cursor.next(bytes) { traits.add(found.identifier, isInvalid: false) }
         encoded = bytes.bytes(in: range)
+        if cursor.acceptsMaximumQoS2, maximumQoS == .exactlyOnce { maximumQoS = nil }
     }
 
     /// Which properties a list has, and whether a packet can carry them.

@@ -5,7 +5,7 @@ import Wire
 /// All positions are offsets into the bytes that it was read from. The topic's bytes and the properties are *not*
 /// checked yet: ask ``topic(in:)`` (or `MQTTTopicName.validate`) and ``scanProperties(in:)`` before using them.
 package struct MQTTPublishView: Sendable, Hashable {
-    /// The flags of the fixed header, without DUP at QoS 0, where 3.1 allows it without a meaning.
+    /// The flags of the fixed header, without DUP at QoS 0, where it has no meaning.
     package let flags: MQTTPublishFlags
     /// Zero at QoS 0.
     package let packetID: UInt16
@@ -49,7 +49,7 @@ package struct MQTTPublishScan: Sendable, Hashable {
 extension MQTTPublishView {
     /// Reads the PUBLISH whose fixed header stands at `frameStart`; the whole packet must be in `bytes`.
     ///
-    /// Checks lengths and the packet identifier; nothing is copied.
+    /// Checks lengths and the packet identifier, and not that there is a topic: see ``requireTopic(_:)``. Nothing is copied.
     package static func parse(
         _ header: MQTTFrameHeader, in bytes: RawSpan, at frameStart: Int = 0, version: MQTTVersion
     ) throws(MQTTProtocolError) -> MQTTPublishView {
@@ -58,7 +58,6 @@ extension MQTTPublishView {
         let isQoS0 = header.publishFlags.isAtMostOnce
         let packetID = isQoS0 ? 0 : try cursor.packetID(bytes)
         let properties = version.hasProperties ? try cursor.propertyRange(bytes) : cursor.offset..<cursor.offset
-        if topic.isEmpty, properties.isEmpty { throw noTopic(version) }
         return MQTTPublishView(
             flags: isQoS0 ? header.publishFlags.retainOnly : header.publishFlags, packetID: packetID,
             topicStart: topic.lowerBound,
@@ -83,10 +82,43 @@ extension MQTTPublishView {
         return scan
     }
 
+    /// The topic alias among properties that may break the rules: 0 without one, nil if the properties cannot be read to
+    /// their end.
+    func alias(in bytes: RawSpan) -> Int? {
+        var (cursor, alias) = (ByteCursor(propertiesRange), 0)
+        do throws(MQTTProtocolError) {
+            while !cursor.isAtEnd {
+                let number = try cursor.variable(bytes, "a property identifier")
+                guard let identifier = UInt8(exactly: number).flatMap(MQTTPropertyIdentifier.init) else { return nil }
+                switch MQTTPropertyRule.rule(for: identifier).kind {
+                case .flag: _ = try cursor.uint8(bytes, "a property")
+                case .uint16, .positive16:
+                    let value = try cursor.uint16(bytes, "a property")
+                    if identifier == .topicAlias { alias = Int(value) }
+                case .uint32, .positive32: _ = try cursor.uint32(bytes, "a property")
+                case .positiveVariable: _ = try cursor.variable(bytes, "a property")
+                case .string, .topicName, .binary: _ = try cursor.binary(bytes, "a property")
+                case .pair:
+                    _ = try cursor.binary(bytes, "a property")
+                    _ = try cursor.binary(bytes, "a property")
+                }
+            }
+        } catch {
+            return nil
+        }
+        return alias
+    }
+
     /// Checks and decodes all properties.
     package func properties(in bytes: RawSpan) throws(MQTTProtocolError) -> MQTTProperties {
         if propertiesCount == 0 { return [] }
         return try MQTTProperties(decoding: bytes, propertiesRange, carrier: .publish)
+    }
+
+    /// Throws if there is no topic name, and no properties among which there could be an alias for one.
+    @inline(__always)
+    func requireTopic(_ version: MQTTVersion) throws(MQTTProtocolError) {
+        if topicCount == 0, propertiesCount == 0 { throw Self.noTopic(version) }
     }
 
     @inline(never)

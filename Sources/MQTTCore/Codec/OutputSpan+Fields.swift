@@ -39,7 +39,7 @@ enum VariableByteInteger {
         /// More than four bytes.
         case tooLong
         /// A shorter encoding of the same value exists.
-        case notMinimal
+        case notMinimal(Int, byteCount: Int)
     }
 
     /// Reads the integer at `offset`, not beyond `end`, which lies inside `bytes`.
@@ -58,7 +58,8 @@ enum VariableByteInteger {
             let byte = bytes.byte(at: offset + index)
             value |= Int(byte & 0x7F) << (7 * index)
             if byte < 0x80 {
-                return byte == 0 && index > 0 ? .notMinimal : .value(value, byteCount: index + 1)
+                return byte == 0 && index > 0
+                    ? .notMinimal(value, byteCount: index + 1) : .value(value, byteCount: index + 1)
             }
         }
         return .tooLong

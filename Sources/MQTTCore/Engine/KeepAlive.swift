@@ -52,6 +52,9 @@ package struct KeepAlive: Sendable {
         readingPaused = false
     }
 
+    /// For how long nothing was sent, and no sign of life was noticed.
+    func silence(at now: Int64) -> Int64 { now - max(lastSent, lastSign) }
+
     mutating func sent(at now: Int64) { lastSent = max(lastSent, now) }
     mutating func received(at now: Int64) { lastSign = now }
 

@@ -3,13 +3,38 @@
 import Wire
 
 /// The packet that broke the protocol; equal for a repetition of it under another identifier or with DUP.
-public struct MQTTRefusedPacket: Sendable, Hashable {
+public struct MQTTRefusedPacket: Sendable {
     /// The type of the packet.
     public var type: MQTTPacketType
     /// The topic of PUBLISH, with what is not UTF-8 replaced; empty for other packets.
     public var topic: String
     /// A hash of what it holds beside its packet identifier.
     public var fingerprint: UInt64
+    /// Whether ``MQTTEngineConfiguration/dropsInvalidMessages`` would have dropped it instead of ending the connection.
+    public var isDroppable = false
+    /// The token of the SUBSCRIBE that it answers; nil if it answers none. Not compared.
+    public var request: UInt64?
+}
+
+extension MQTTRefusedPacket: Hashable {
+    public static func == (one: Self, other: Self) -> Bool {
+        one.type == other.type && one.fingerprint == other.fingerprint && one.topic.hasSameBytes(as: other.topic)
+    }
+
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(type)
+        hasher.combine(fingerprint)
+    }
+}
+
+extension MQTTPacketType {
+    /// Whether a packet of this type begins with a packet identifier. PUBLISH has its topic before that.
+    fileprivate var beginsWithID: Bool {
+        switch self {
+        case .puback, .pubrec, .pubrel, .pubcomp, .subscribe, .suback, .unsubscribe, .unsuback: true
+        case .connect, .connack, .publish, .pingreq, .pingresp, .disconnect, .auth: false
+        }
+    }
 }
 
 extension MQTTEngine {
@@ -57,7 +82,9 @@ extension MQTTEngine {
         _ view: MQTTPublishView, _ bytes: RawSpan, _ effects: inout MQTTEffects
     ) throws(MQTTProtocolError) -> InboundAliases.Topic {
         var scan = MQTTPublishScan()
-        if view.propertiesCount > 0 {
+        if view.propertiesCount == 0 {
+            try view.requireTopic(version)
+        } else {
             if view.propertiesCount > Int(acceptedControlPacketSize) { throw tooManyProperties(view) }
             scan = try view.scanProperties(in: bytes)
         }
@@ -78,7 +105,8 @@ extension MQTTEngine {
             return topic
         }
         guard let known = inboundAliases.topic(of: alias, in: &effects.aliasTopics) else {
-            throw .protocolError("The topic alias \(alias) has no topic yet.", "MQTT 5.0 3.3.2.3.4")
+            throw .protocolError(
+                "The topic alias \(alias) has no topic yet.", MQTTProtocolError.clauseOfUnknownAlias)
         }
         return known
     }
@@ -170,33 +198,64 @@ extension MQTTEngine {
 }
 
 extension MQTTEngine {
-    /// A message was not accepted. With ``MQTTEngineConfiguration/dropsInvalidMessages`` one whose topic is invalid is
-    /// acknowledged and dropped; everything else ends the connection.
+    /// A message was not accepted. With ``MQTTEngineConfiguration/dropsInvalidMessages`` one that is whole, and whose topic is
+    /// known to be invalid, or whose properties are, is acknowledged and dropped; everything else ends the connection.
     @inline(never)
     mutating func drop(
         _ view: MQTTPublishView, _ bytes: RawSpan, because violation: MQTTProtocolError, at now: Int64,
         into effects: inout MQTTEffects
     ) throws(MQTTProtocolError) {
-        guard options.value.dropsInvalidMessages, !isServer, view.topicCount > 0,
-            (try? MQTTTopicName.string(bytes, view.topicRange)) == nil
-        else { throw violation }
+        guard options.value.dropsInvalidMessages, !isServer, isDroppable(view, bytes, violation) else {
+            throw violation
+        }
+        var hasTopic = (try? MQTTTopicName.validate(bytes, view.topicRange)) != nil
+        var topic = Self.text(bytes, view.topicRange)
+        // An alias that the message sets stands for its topic from now on: with the one before, later messages would have a
+        // wrong topic. Where it cannot be found, all are forgotten.
+        switch view.alias(in: bytes) {
+        case nil: inboundAliases.reset(maximum: UInt16(truncatingIfNeeded: inboundAliases.maximum))
+        case 0?: break
+        case let alias? where view.topicCount == 0:
+            topic = inboundAliases.name(of: UInt16(truncatingIfNeeded: alias)) ?? ""
+            hasTopic = !topic.isEmpty
+        case let alias? where hasTopic: inboundAliases.set(alias, bytes.extracting(view.topicRange))
+        case let alias?: inboundAliases.remove(alias)
+        }
         if !view.flags.isAtMostOnce {
             guard let delivery = try recordArrival(view, at: now) else { return }
-            acknowledge(delivery, reason: version.hasProperties ? .topicNameInvalid : .success, at: now)
+            let reason = hasTopic ? MQTTReasonCode.unspecifiedError : .topicNameInvalid
+            acknowledge(delivery, reason: version.hasProperties ? reason : .success, at: now)
         }
-        effects.report(.invalidMessageDropped(topic: Self.text(bytes, view.topicRange), violation))
+        effects.report(.invalidMessageDropped(topic: topic, violation))
+    }
+
+    /// Whether a message that breaks the protocol so can be dropped without harm to those that follow: not for its size, which
+    /// an option allows, and not for its topic alias, on which the two ends no longer agree.
+    private func isDroppable(_ view: MQTTPublishView, _ bytes: RawSpan, _ violation: MQTTProtocolError) -> Bool {
+        guard violation.reasonCode != .packetTooLarge else { return false }
+        guard let alias = view.alias(in: bytes) else { return view.topicCount > 0 }
+        if alias == 0 { return true }
+        return alias <= inboundAliases.maximum
+            && (view.topicCount > 0 || inboundAliases.name(of: UInt16(truncatingIfNeeded: alias)) != nil)
     }
 
     /// What stands at `offset`, where a packet broke the protocol; nil if it is not whole.
-    func refusedPacket(_ bytes: RawSpan, at offset: Int) -> MQTTRefusedPacket? {
+    func refusedPacket(
+        _ bytes: RawSpan, at offset: Int, because violation: MQTTProtocolError
+    ) -> MQTTRefusedPacket? {
         guard
             let header = try? MQTTFrameHeader.parse(
-                bytes, at: offset, maximumPacketSize: acceptedPacketSize, version: version),
+                bytes, at: offset, maximumPacketSize: acceptedPacketSize, version: version, from: .server),
             bytes.byteCount - offset >= header.packetCount
         else { return nil }
         let body = header.bodyRange(in: bytes, at: offset)
         guard header.type == .publish, body.count >= 2 else {
-            return MQTTRefusedPacket(type: header.type, topic: "", fingerprint: bytes.extracting(body).hashed)
+            let hasID = body.count >= 2 && header.type.beginsWithID
+            let rest = body.lowerBound + (hasID ? 2 : 0)..<body.upperBound
+            let id = hasID ? bytes.bigEndian(UInt16.self, at: body.lowerBound) : 0
+            return MQTTRefusedPacket(
+                type: header.type, topic: "", fingerprint: bytes.extracting(rest).hashed,
+                request: header.type == .suback ? subscribeToken(of: id) : nil)
         }
         let topicStart = body.lowerBound + 2
         let topic =
@@ -205,7 +264,18 @@ extension MQTTEngine {
         let rest = min(topic.upperBound + idCount, body.upperBound)..<body.upperBound
         return MQTTRefusedPacket(
             type: .publish, topic: Self.text(bytes, topic),
-            fingerprint: bytes.extracting(topic).hashed &* 31 ^ bytes.extracting(rest).hashed)
+            fingerprint: bytes.extracting(topic).hashed &* 31 ^ bytes.extracting(rest).hashed,
+            isDroppable: isDroppable(header, bytes, at: offset, violation))
+    }
+
+    private func isDroppable(
+        _ header: MQTTFrameHeader, _ bytes: RawSpan, at offset: Int, _ violation: MQTTProtocolError
+    ) -> Bool {
+        // What breaks off inside its fields is not a message that could be dropped.
+        guard let view = try? MQTTPublishView.parse(header, in: bytes, at: offset, version: version),
+            violation.reasonCode != .receiveMaximumExceeded
+        else { return false }
+        return isDroppable(view, bytes, violation)
     }
 
     private static func text(_ bytes: RawSpan, _ range: Range<Int>) -> String {

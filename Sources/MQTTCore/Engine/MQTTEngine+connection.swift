@@ -119,7 +119,7 @@ extension MQTTEngine {
     mutating func receivedConnack(
         _ connack: MQTTPacket.Connack, at now: Int64, into effects: inout MQTTEffects
     ) throws(MQTTProtocolError) {
-        guard !connack.reasonCode.isError else {
+        guard connack.reasonCode == .success else {
             effects.report(.connectionRefused(connack))
             phase = .closing
             return
@@ -130,8 +130,10 @@ extension MQTTEngine {
         }
         // 3.1 has no Session Present: there the server resumes the session if CONNECT requested it.
         let opening = opening.value ?? MQTTOpening()
-        let goesOn = version == .v3_1 ? !opening.cleanStart : connack.sessionPresent
-        if connack.sessionPresent {
+        // A client of 3.1.1 may proceed without the session that it did not ask for (3.2.2.2).
+        let sessionPresent = connack.sessionPresent && (version == .v5_0 || !opening.cleanStart)
+        let goesOn = version == .v3_1 ? !opening.cleanStart : sessionPresent
+        if sessionPresent {
             if opening.cleanStart {
                 throw .protocolError(
                     "CONNACK has Session Present set although CONNECT requested a clean start.", "MQTT-3.2.2-2")
@@ -159,7 +161,7 @@ extension MQTTEngine {
         effects.report(
             .connected(
                 MQTTConnectionInfo(
-                    version: version, sessionPresent: connack.sessionPresent, clientID: clientID,
+                    version: version, sessionPresent: sessionPresent, clientID: clientID,
                     keepAlive: seconds, sessionExpiry: sessionExpiry, limits: limits, properties: properties)))
         // Messages that were sent on an earlier connection may have arrived, even if its session has ended with it.
         let wasHeld = !session.isNew || session.window.hasSent

@@ -26,12 +26,13 @@ extension MQTTEngine {
         // Any byte is a sign of life for a client; a server requires whole packets within the keep alive [MQTT 5.0 3.1.2-22].
         if !isServer { keepAlive.received(at: now) }
         var offset = start
+        let sender = isServer ? MQTTRole.client : .server
         do throws(MQTTProtocolError) {
             // Most reads end here: nothing is left for the loop below.
             if phase == .connected { try receivePlainPackets(bytes, at: &offset, now, &effects, topics, start > 0) }
             while let header = try MQTTFrameHeader.parse(
                 bytes, at: offset, maximumPacketSize: acceptedPacketSize,
-                maximumControlPacketSize: Int(acceptedControlPacketSize), version: version),
+                maximumControlPacketSize: Int(acceptedControlPacketSize), version: version, from: sender),
                 bytes.byteCount - offset >= header.packetCount
             {
                 if header.type == .publish {
@@ -56,7 +57,7 @@ extension MQTTEngine {
                     return bytes.byteCount
                 }
             }
-            if phase == .connected, !isServer, let packet = refusedPacket(bytes, at: offset) {
+            if phase == .connected, !isServer, let packet = refusedPacket(bytes, at: offset, because: error) {
                 effects.report(.packetRefused(packet))
             }
             fail(awaitsConnack && Self.isTLSAlert(bytes) ? .answersInTLS : error, into: &effects)
@@ -122,10 +123,8 @@ extension MQTTEngine {
     ) throws(MQTTProtocolError) {
         switch packet {
         case .connack(let connack) where !isServer:
-            guard phase == .connecting else {
-                throw .protocolError("The server sent a second CONNACK.", "MQTT-3.2.0-2")
-            }
-            try receivedConnack(connack, at: now, into: &effects)
+            if phase == .connecting { return try receivedConnack(connack, at: now, into: &effects) }
+            try receivedSecondConnack(connack, into: &effects)
         case .connect(let connect) where isServer:
             guard phase == .connecting else {
                 throw .protocolError("The client sent a second CONNECT.", "MQTT-3.1.0-2")
@@ -169,9 +168,6 @@ extension MQTTEngine {
     private mutating func receivedDisconnect(
         _ disconnect: MQTTPacket.Disconnect, into effects: inout MQTTEffects
     ) throws(MQTTProtocolError) {
-        guard isServer || version.hasProperties else {
-            throw .protocolError("A server of MQTT \(version) must not send DISCONNECT.", "MQTT 3.1.1 3.14")
-        }
         if isServer {
             try requireAccepted(.disconnect)
             if let expiry = disconnect.properties.sessionExpiryInterval {
@@ -183,7 +179,29 @@ extension MQTTEngine {
             }
         }
         effects.report(.disconnectReceived(disconnect))
-        if phase == .connected, !isServer { connectionEnd = MQTTConnectionEnd(disconnect) }
+        if phase == .connected, !isServer {
+            // Before 5.0 it has no reason, and a server should just close the connection.
+            let hasReason = version.hasProperties || disconnect.reasonCode.isError
+            connectionEnd = hasReason ? MQTTConnectionEnd(disconnect) : .closed
+        }
+        phase = .closing
+    }
+
+    /// CONNACK arrived although the connection is accepted. Some servers report so why they end it; anything else breaks the
+    /// protocol.
+    private mutating func receivedSecondConnack(
+        _ connack: MQTTPacket.Connack, into effects: inout MQTTEffects
+    ) throws(MQTTProtocolError) {
+        guard connack.reasonCode != .success else {
+            throw .protocolError("The server sent a second CONNACK.", "MQTT-3.2.0-2")
+        }
+        effects.report(.connectionRefused(connack))
+        if phase == .connected {
+            let end = MQTTConnectionEnd(MQTTPacket.Disconnect(reasonCode: connack.reasonCode))
+            // Whatever the code, it may be the answer to a request.
+            connectionEnd = .closed
+            if case .disconnected = end, connack.reasonCode.isError { connectionEnd = end }
+        }
         phase = .closing
     }
 }

@@ -115,7 +115,15 @@ extension MQTTEngine {
     mutating func receivedSuback(
         _ suback: MQTTPacket.Suback, at now: Int64, into effects: inout MQTTEffects
     ) throws(MQTTProtocolError) {
-        guard let request = try finishRequest(.subscribe, suback.packetID, suback.reasonCodes.count) else { return }
+        guard let index = try slot(of: .subscribe, suback.packetID) else { return }
+        let request = session.window.slots[Int(index)]
+        let (count, filterCount) = (suback.reasonCodes.count, Int(request.filterCount))
+        guard count == filterCount else {
+            throw .protocolError(
+                "SUBACK has \(count) reason code\(count == 1 ? "" : "s")"
+                    + " for \(filterCount) topic filter\(filterCount == 1 ? "" : "s").", Self.clauseOfCodeCount)
+        }
+        session.window.finishRequest(index)
         effects.report(
             .subscribeCompleted(token: request.token, codes: suback.reasonCodes, properties: suback.properties))
         if request.comesFirst { firstSubscriptionAnswered(at: now, into: &effects) }
@@ -125,29 +133,36 @@ extension MQTTEngine {
     mutating func receivedUnsuback(
         _ unsuback: MQTTPacket.Unsuback, at now: Int64, into effects: inout MQTTEffects
     ) throws(MQTTProtocolError) {
-        let count = version.hasProperties ? unsuback.reasonCodes.count : nil
-        guard let request = try finishRequest(.unsubscribe, unsuback.packetID, count) else { return }
-        effects.report(
-            .unsubscribeCompleted(token: request.token, codes: unsuback.reasonCodes, properties: unsuback.properties))
+        guard let index = try slot(of: .unsubscribe, unsuback.packetID) else { return }
+        let request = session.window.slots[Int(index)]
+        session.window.finishRequest(index)
+        var codes = unsuback.reasonCodes
+        if version.hasProperties, codes.count != Int(request.filterCount) {
+            // It confirms the request, however many codes there are.
+            let missing = max(0, Int(request.filterCount) - codes.count)
+            codes = codes.prefix(Int(request.filterCount)) + [MQTTReasonCode](repeating: .success, count: missing)
+        }
+        effects.report(.unsubscribeCompleted(token: request.token, codes: codes, properties: unsuback.properties))
         if isCareful { pump(at: now, into: &effects) }
     }
 
-    /// Ends the request that an answer belongs to and returns its slot, or nil if there is no such request.
-    private mutating func finishRequest(
-        _ kind: OutboundSlot.Kind, _ id: UInt16, _ count: Int?
-    ) throws(MQTTProtocolError) -> OutboundSlot? {
+    /// The clause that SUBACK breaks with another number of codes than SUBSCRIBE had filters.
+    package static let clauseOfCodeCount = "MQTT-3.9.3-1"
+
+    /// The place of the request that an answer belongs to, or nil if there is no such request.
+    private func slot(of kind: OutboundSlot.Kind, _ id: UInt16) throws(MQTTProtocolError) -> Int32? {
         let index = session.window.slot(of: id)
         guard index >= 0 else { return nil }
-        let slot = session.window.slots[Int(index)]
-        guard slot.kind == kind else {
+        guard session.window.slots[Int(index)].kind == kind else {
             throw .protocolError("An answer names packet identifier \(id), which awaits another packet.", "MQTT-3.9.2")
         }
-        if let count, count != Int(slot.filterCount) {
-            throw .protocolError(
-                "An answer has \(count) reason codes for \(slot.filterCount) topic filters.", "MQTT-3.9.3-1")
-        }
-        session.window.finishRequest(index)
-        return slot
+        return index
+    }
+
+    /// The token of the SUBSCRIBE with a packet identifier; nil if there is none.
+    func subscribeToken(of id: UInt16) -> UInt64? {
+        guard let index = try? slot(of: .subscribe, id) else { return nil }
+        return session.window.slots[Int(index)].token
     }
 }
 

@@ -276,6 +276,9 @@ extension MQTTEngine {
     /// The number of messages received on this connection whose PUBACK or PUBREC has not been written.
     package var unansweredCount: Int { session.inbound.count }
 
+    /// For how long nothing has been sent or received on the connection that is open, or was open last, in nanoseconds.
+    package func silence(at now: Int64) -> Int64 { keepAlive.silence(at: now) }
+
     /// The number of PINGREQ packets that were written.
     package var pingCount: UInt32 { keepAlive.pingCount }
 }

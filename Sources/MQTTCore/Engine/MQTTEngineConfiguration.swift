@@ -85,8 +85,9 @@ public struct MQTTEngineConfiguration: Sendable {
     /// Default: 262,144.
     public var maximumControlPacketSize: UInt32 = 256 << 10
 
-    /// Acknowledge and drop a message whose topic is invalid (a wildcard, U+0000, not UTF-8) instead of closing the
-    /// connection [MQTT-3.3.2-2]; in 5.0 the acknowledgement has the reason code 0x90. Clients only. Default: false.
+    /// Acknowledge and drop a message whose topic is invalid (a wildcard, U+0000, not UTF-8, empty without an alias), or
+    /// whose properties are, instead of closing the connection [MQTT-3.3.2-2]; in 5.0 the acknowledgement has the reason code
+    /// 0x90 or 0x80. Clients only. Default: false.
     public var dropsInvalidMessages = false
 
     // MARK: Bounds on what this engine sends

@@ -21,11 +21,11 @@ public struct MQTTEngineEvent: Sendable {
         /// The server sent a packet that breaks the protocol: the ``connectionFailed(_:)`` that follows has the details.
         indirect case packetRefused(MQTTRefusedPacket)
 
-        /// The server sent a message to an invalid topic, which was acknowledged and dropped; see
+        /// The server sent a message with an invalid topic or invalid properties, which was acknowledged and dropped; see
         /// ``MQTTEngineConfiguration/dropsInvalidMessages``.
         indirect case invalidMessageDropped(topic: String, MQTTProtocolError)
 
-        /// The peer sent DISCONNECT. Close the connection.
+        /// The peer sent DISCONNECT. Close the connection. Servers should send none before 5.0; some do.
         indirect case disconnectReceived(MQTTPacket.Disconnect)
 
         /// The peer sent AUTH: answer with ``MQTTEngine/authenticate(reason:data:properties:at:)``, or nothing is left
@@ -41,13 +41,14 @@ public struct MQTTEngineEvent: Sendable {
         /// The server accepted the connection.
         indirect case connected(MQTTConnectionInfo)
 
-        /// The server refused the connection. Close it.
+        /// The server refused the connection, or ended an accepted one with a second CONNACK, as some do. Close it.
         indirect case connectionRefused(MQTTPacket.Connack)
 
         /// The answer to SUBSCRIBE: one reason code for each filter, in the order of the filters [MQTT 5.0 3.9.3-1].
         indirect case subscribeCompleted(token: UInt64, codes: [MQTTReasonCode], properties: MQTTProperties)
 
-        /// The answer to UNSUBSCRIBE: one reason code for each filter; none before 5.0.
+        /// The answer to UNSUBSCRIBE: one reason code for each filter, success for those that the server left out; none before
+        /// 5.0.
         indirect case unsubscribeCompleted(token: UInt64, codes: [MQTTReasonCode], properties: MQTTProperties)
 
         /// SUBSCRIBE or UNSUBSCRIBE will have no answer: the connection closed.

@@ -109,6 +109,9 @@ struct InboundAliases: Sendable {
         entries[alias - 1] = Entry(topic: topic.copied)
     }
 
+    /// Forgets the topic of an alias, which is at most `maximum` and not 0.
+    mutating func remove(_ alias: Int) { if alias <= entries.count { entries[alias - 1] = Entry() } }
+
     /// The topic of an alias, copied to the end of `topics` once for each read, so that many messages to a long topic take
     /// no more memory than the aliases themselves. Nil if the alias was never set.
     mutating func topic(of alias: Int, in topics: inout [UInt8]) -> Topic? {

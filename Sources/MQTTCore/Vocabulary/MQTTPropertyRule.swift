@@ -178,6 +178,8 @@ struct MQTTPropertyCursor {
     private var cursor: ByteCursor
     /// One bit for each identifier that was there; identifiers end at 42.
     private var seen: UInt64 = 0
+    /// EMQX 3 and 4.0 send a Maximum QoS of 2, which the specification does not allow (5.0 3.2.2.3.4).
+    var acceptsMaximumQoS2 = false
 
     init(_ range: Range<Int>, carrier: MQTTPropertyRule.Carriers) {
         self.carrier = carrier
@@ -226,6 +228,7 @@ struct MQTTPropertyCursor {
             found.second = try cursor.text(bytes, "the value of a user property").range
         }
         if let allowed = rule.integers, !allowed.contains(found.integer) {
+            if acceptsMaximumQoS2, found.identifier == .maximumQoS, found.integer == 2 { return found }
             throw MQTTProtocolError(
                 found.identifier == .topicAlias ? .topicAliasInvalid : .protocolError,
                 "The property \(found.identifier) is \(found.integer); it must be in \(allowed).",

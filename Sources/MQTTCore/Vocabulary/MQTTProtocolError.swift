@@ -27,6 +27,13 @@ public struct MQTTProtocolError: Error, Sendable, Hashable {
         reasonCode == .malformedPacket && clause.hasSameBytes(as: Self.clauseOfOtherProtocols)
     }
 
+    /// Whether the two ends do not agree on the meaning of a topic alias.
+    package var isAboutTopicAlias: Bool {
+        reasonCode == .topicAliasInvalid || clause.hasSameBytes(as: Self.clauseOfUnknownAlias)
+    }
+
+    static let clauseOfUnknownAlias = "MQTT 5.0 3.3.2.3.4"
+
     static let answersInTLS = malformed(
         "It answers in TLS. Use a URL with TLS (mqtts://, wss://), or the port without.", clauseOfOtherProtocols)
 

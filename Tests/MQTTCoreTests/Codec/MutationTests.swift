@@ -73,7 +73,7 @@ struct MutationTests {
             header.type == .publish, header.packetCount <= bytes.count - start,
             let view = try? MQTTPublishView.parse(header, in: span, at: start, version: version),
             let scan = try? view.scanProperties(in: span), let topic = try? view.topic(in: span),
-            let properties = try? view.properties(in: span)
+            let properties = try? view.properties(in: span), !topic.isEmpty || scan.topicAlias != 0
         else { return nil }
         #expect(scan.topicAlias == properties.topicAlias ?? 0)
         #expect(scan.subscriptionIdentifierCount == properties.subscriptionIdentifiers.count)

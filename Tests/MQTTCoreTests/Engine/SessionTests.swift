@@ -231,8 +231,8 @@ struct SessionTests {
         #expect(pair.client.info?.sessionPresent == true)
     }
 
-    @Test func `Session Present after a clean start is a violation [MQTT-3.2.2-2]`() throws {
-        let pair = EnginePair(version: .v3_1_1)
+    @Test func `Session Present after a clean start is a violation in 5_0 [MQTT-3.2.2-2]`() throws {
+        let pair = EnginePair(version: .v5_0)
         pair.serverAnswers = false
         try pair.connect()
         try pair.inject(.connack(.init(sessionPresent: true)), into: pair.client)
