@@ -75,7 +75,8 @@ final class MQTTSettings: Sendable {
         streams.webSocket = options.webSocket
         streams.serviceClass = options.serviceClass
         streams.network = options.network
-        streams.subprotocols = [options.version == .v3_1 ? "mqttv3.1" : "mqtt"]
+        // Some servers know 3.1 by its own name only, others (RabbitMQ before 4.2.2) by that of the later versions.
+        streams.subprotocols = options.version == .v3_1 ? ["mqttv3.1", "mqtt"] : ["mqtt"]
         streams.schemes = [.mqtt, .mqtts, .ws, .wss, .unix]
         self.streams = .of(streams, orKnown: known?.streams)
         credentials = CredentialsSource(fixed: options.credentials, provider: options.credentialsProvider)
