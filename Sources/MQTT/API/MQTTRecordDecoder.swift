@@ -15,9 +15,9 @@ struct MQTTRecordDecoder: FrameDecoder {
         let bytes = unsafe frame.bytes.span.bytes
         guard let header = Self.header(in: bytes, at: 0, version),
             // The body of a large packet ends where its bytes do.
-            let packet = try? MQTTPacket.decode(
-                header.cut(toBody: bytes.byteCount - header.headerCount),
-                body: bytes.extracting(header.headerCount...), version: version)
+            let packet = Self.packet(
+                header.cut(toBody: bytes.byteCount - header.headerCount), bytes.extracting(header.headerCount...),
+                version)
         else {
             let type = MQTTPacketType(rawValue: frame.bytes[0] >> 4)
             return InvalidFrame(frame, "MQTT \(version)", type: type?.description ?? "?")
@@ -26,8 +26,15 @@ struct MQTTRecordDecoder: FrameDecoder {
     }
 
     private static func header(in bytes: RawSpan, at start: Int, _ version: MQTTVersion) -> MQTTFrameHeader? {
+        // What a client sends needs no leniency: its packets are valid.
         try? MQTTFrameHeader.parse(
-            bytes, at: start, maximumPacketSize: MQTTPacket.largestSize, version: version)
+            bytes, at: start, maximumPacketSize: MQTTPacket.largestSize, version: version, from: .server)
+    }
+
+    /// A packet of either side. What only servers send is read as the client reads it.
+    private static func packet(_ header: MQTTFrameHeader, _ body: RawSpan, _ version: MQTTVersion) -> MQTTPacket? {
+        (try? MQTTPacket.decode(header, body: body, version: version))
+            ?? (try? MQTTPacket.decode(header, body: body, version: version, from: .server))
     }
 
     /// Adds whole packets, of which only the header is read, the secrets of those that open a connection or may carry
@@ -68,7 +75,7 @@ struct MQTTRecordDecoder: FrameDecoder {
         into cuts: inout FrameCuts
     ) -> MQTTVersion? {
         let body = bytes.extracting(range.lowerBound + header.headerCount..<range.upperBound)
-        let packet = try? MQTTPacket.decode(header, body: body, version: decoder.version)
+        let packet = Self.packet(header, body, decoder.version)
         var (decoder, named) = (decoder, MQTTVersion?.none)
         if case .connect(let connect) = packet {
             named = connect.version
