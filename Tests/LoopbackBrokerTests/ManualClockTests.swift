@@ -16,11 +16,11 @@ import Transport
         try await withMQTT { broker, client, clock in
             var pings = broker.arrivals().makeAsyncIterator()
             for _ in 0..<3 {
-                await clock.advance(by: .seconds(60))
+                await clock.advance(by: .seconds(45))
                 #expect(await pings.next()?.packet == .mqtt(.pingreq))
             }
             await broker.freeze()
-            await clock.advance(by: .seconds(69))
+            await clock.advance(by: .seconds(54))
             #expect(client.state.isConnected)
             await clock.advance(by: .seconds(2))
             #expect(!client.state.isConnected)

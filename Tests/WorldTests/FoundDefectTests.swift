@@ -233,7 +233,9 @@ import Testing
     @Test func `A connection that is dead in one direction ends when nothing moves in the other`() async throws {
         let (death, overdue) = try await Simulation.run(seed: 1, options: Self.quiet) { world in
             let broker = try await world.startBroker()
-            let client = try MQTTClient(broker.mqttURL, clock: world.clock)
+            var configuration = MQTTConfiguration()
+            configuration.keepAlive = .seconds(60)
+            let client = try MQTTClient(broker.mqttURL, configuration: configuration, clock: world.clock)
             try await client.connect()
             for link in world.world.links { link.die(isUp: false) }
             world.world.changeNetwork { $0.latency = 3_000_000_000...3_000_000_000 }

@@ -144,8 +144,13 @@ import Testing
             else { continue }
             let wasWithout = try await Simulation.run(seed: seed, options: options) { world in
                 let broker = try await world.startBroker(host: "broker.example")
+                var configuration = MQTTConfiguration()
+                // Without a network the end of the connection does not arrive: the missing PINGRESP shows it.
+                configuration.keepAlive = .seconds(2)
+                configuration.pingTimeout = .seconds(2)
                 let client = MQTTClient(
-                    "mqtt://broker.example:\(try #require(broker.ports.mqtt))", clock: world.clock)
+                    "mqtt://broker.example:\(try #require(broker.ports.mqtt))", configuration: configuration,
+                    clock: world.clock)
                 await client.start()
                 let states = client.states
                 let watching = Task {

@@ -101,9 +101,9 @@ import Testing
                 "dark for \(storm.darkness): at most \(storm.most) connects in a second; "
                     + "\(seconds.joined(separator: ", ")), all after \(storm.last)")
         }
-        // One each minute, except for the last one before each darkness and before the end.
-        let minutes = Int(quiet.components.seconds) / 60 * 4
-        #expect(day.pings >= count * (minutes - 4) && day.pings <= count * (minutes + 8))
+        // One each 45 seconds, except for the last one before each darkness and before the end.
+        let intervals = Int(quiet.components.seconds) / 45 * 4
+        #expect(day.pings >= count * (intervals - 4) && day.pings <= count * (intervals + 8))
         // The first wait is at most a second, the next ones grow to a minute.
         let policy = ReconnectPolicy()
         #expect(policy.spread == .seconds(1) && policy.maximumDelay == .seconds(60))

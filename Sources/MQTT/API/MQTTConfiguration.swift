@@ -43,8 +43,10 @@ public struct MQTTConfiguration: Sendable, Equatable, CustomStringConvertible {
     /// off. Default: nil.
     @ComparedByIdentity public var sessionStore: (any SessionStore)?
     /// The longest silence on the connection, rounded up to whole seconds, up to 65,535; zero turns keep alive off.
-    /// Default: 60 seconds.
-    public var keepAlive: Duration = .seconds(60)
+    /// Default: 45 seconds.
+    ///
+    /// Proxies and load balancers end connections that are idle for 50 or 60 seconds by default: PINGREQ has to come before.
+    public var keepAlive: Duration = .seconds(45)
     /// The message that the server publishes when this client's connection ends without DISCONNECT. Default: nil.
     ///
     /// A delay needs 5.0 as ``version`` or among ``fallbackVersions``, and a ``sessionExpiry`` that is at least as

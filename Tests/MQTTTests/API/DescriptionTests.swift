@@ -60,7 +60,7 @@ struct DescriptionTests {
         configuration.will = MQTTWill("s3cret", to: "wills")
         configuration.webSocket.headers = [("Authorization", "s3cret")]
         #expect("\(configuration)".hasPrefix("MQTTConfiguration(clientID: meter, version: 3.1.1, "))
-        #expect("\(configuration)".contains("keepAlive: 60.0 seconds"))
+        #expect("\(configuration)".contains("keepAlive: 45.0 seconds"))
 
         let bench = try await Bench { $0.users = [.init(name: "ann", password: "s3cret")] }
         let client = bench.client { $0.credentials = configuration.credentials }

@@ -39,7 +39,7 @@ struct InspectionTests {
             await client.disconnect()
         }
         await broker.stop()
-        #expect(lines.first == "> CONNECT 3.1.1 client-id c keep-alive 60 clean user *** password ***")
+        #expect(lines.first == "> CONNECT 3.1.1 client-id c keep-alive 45 clean user *** password ***")
         #expect(lines.contains("< CONNACK success (0x00)"))
         #expect(lines.contains("> SUBSCRIBE id 1 a/+ QoS 1"))
         #expect(lines.contains("> PUBLISH a/b QoS 1 id 2 retain \"on\" (2 bytes)"))

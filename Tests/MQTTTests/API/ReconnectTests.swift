@@ -142,7 +142,7 @@ struct ReconnectTests {
         try await client.connect()
         let states = client.states
         await broker.freeze()
-        await clock.advance(by: .seconds(69))
+        await clock.advance(by: .seconds(54))
         #expect(client.state.isConnected)
         await clock.advance(by: .seconds(2))
         let lost = await states.first { if case .waiting = $0 { true } else { false } }
@@ -213,7 +213,7 @@ struct ReconnectTests {
                     births += 1
                     return births
                 }
-                #expect(options.keepAlive == .seconds(60))
+                #expect(options.keepAlive == .seconds(45))
                 #expect(options.will?.payload.elementsEqual("unborn".utf8) == true)
                 options.will?.payload = Array("\(birth)".utf8)
                 options.keepAlive = .seconds(100 + birth)
