@@ -167,11 +167,12 @@ public struct MQTTConfiguration: Sendable, Equatable, CustomStringConvertible {
     /// What is done with QoS 1 and 2 messages that match no subscription. Default: up to 1000 messages and 1 MiB are
     /// retained for an hour.
     public var unmatchedMessagePolicy = MQTTUnmatchedMessagePolicy()
-    /// Whether a message whose topic is invalid (a wildcard, U+0000, not UTF-8) is acknowledged, dropped and reported as
-    /// ``MQTTEvent/invalidMessageDropped(topic:_:)``; otherwise it ends the connection, as the specification demands.
-    /// Default: false.
+    /// Whether a message whose topic is invalid (a wildcard, U+0000, not UTF-8, empty), or which has properties that it must
+    /// not have (5.0), is acknowledged, dropped and reported as ``MQTTEvent/invalidMessageDropped(topic:_:)``; otherwise it
+    /// ends the connection, as the specification demands. Default: false.
     ///
-    /// RabbitMQ 3 delivers what was published to `a/*` with the topic `a/+`.
+    /// RabbitMQ 3 delivers what was published to `a/*` with the topic `a/+`. Three connections in a row that the same message
+    /// ends soon stop the client with ``MQTTError/Code/sessionBlocked``.
     public var dropsInvalidMessages = false
     /// Sees each message that is sent and received, and may change it: trace context, CloudEvents, compression, metrics.
     /// Default: nil.

@@ -1,6 +1,7 @@
 import MQTTCore
 import Messaging
 import Transport
+import Wire
 
 /// The errors of a user of the client, made from those of the engine and from the server's reason codes; on any thread.
 ///
@@ -25,6 +26,78 @@ extension MQTTError {
             default: (.invalidRequest, "")
             }
         self.init(code, Self.sentence(misuse.message) + advice, underlying: misuse)
+    }
+
+    /// A server that had accepted the connection broke the protocol.
+    ///
+    /// - Parameters:
+    ///   - refused: the packet that did; nil if it was not read so far.
+    ///   - server: the server's name, if the packet has come on enough connections in a row to end the attempts.
+    ///   - isResumed: whether the server has the packet in the session.
+    init(
+        _ violation: MQTTProtocolError, _ refused: MQTTBlockedSession.Refused?, repeatedBy server: String? = nil,
+        isResumed: Bool = false
+    ) {
+        let what = refused.map(Self.name)
+        let intro: String
+        if let server, let what {
+            let count = MQTTBlockedSession.maximumRepetitions
+            intro =
+                isResumed
+                ? "\(server) resumed the session \(count) times with \(what) that breaks the protocol"
+                : "\(server) has ended \(count) connections in a row with \(what) that breaks the protocol"
+        } else {
+            intro = "The server broke the MQTT protocol" + (what.map { " with \($0)" } ?? "")
+        }
+        let isPublish = refused?.packet.type == .publish
+        var advice = Self.advice(onAccepted: violation, refused)
+        if server != nil, isResumed { advice.append("Discard the session with discardSession() or cleanStart.") }
+        if server != nil, !isResumed, isPublish {
+            advice.append("If the message is retained, delete it on the server.")
+        }
+        self.init(
+            server == nil ? .protocolError : .sessionBlocked,
+            ([Self.withoutFullStop("\(intro): \(violation.message)") + "."] + advice).joined(separator: " "),
+            reasonCode: violation.reasonCode, underlying: violation)
+    }
+
+    /// What a packet is called that broke the protocol.
+    private static func name(_ refused: MQTTBlockedSession.Refused) -> String {
+        switch refused.packet.type {
+        case .publish where refused.packet.topic.isEmpty: return "a message without a topic"
+        case .publish: return "a message to the topic '\(OneLine.text(refused.packet.topic))'"
+        case .suback where !refused.filters.isEmpty:
+            let filters = refused.filters.prefix(8).map { "'\(OneLine.text($0))'" }.joined(separator: ", ")
+            let rest = refused.filters.count - 8
+            return "SUBACK for \(filters)" + (rest > 0 ? " and \(rest) more" : "")
+        default: return "\(refused.packet.type)"
+        }
+    }
+
+    /// What to do about a server that broke the protocol after it had accepted the connection: it speaks MQTT.
+    private static func advice(
+        onAccepted violation: MQTTProtocolError, _ refused: MQTTBlockedSession.Refused?
+    ) -> [String] {
+        switch violation.reasonCode {
+        case .receiveMaximumExceeded: return [adviceOnReceiveMaximum]
+        // The message names the option to raise.
+        case .packetTooLarge: return []
+        default: break
+        }
+        if refused?.packet.isDroppable == true {
+            return ["Set dropsInvalidMessages to acknowledge and drop such messages."]
+        }
+        if violation.isAboutTopicAlias {
+            return ["Set topicAliasMaximum to 0, so that the server uses no topic aliases."]
+        }
+        if let refused, refused.filters.count > 1, violation.clause == MQTTEngine.clauseOfCodeCount {
+            return [
+                "Set maximumFiltersPerRequest to 1: the next connections of this client send one filter in each SUBSCRIBE."
+            ]
+        }
+        return [
+            "This is a fault of the server: update it, or report the packet, which inspect() shows, to its maintainers."
+        ]
     }
 
     /// The end of a connection that the engine found.
@@ -85,8 +158,20 @@ extension MQTTError {
 
     /// CONNACK with a failure.
     ///
-    /// - Parameter hadCredentials: whether CONNECT had a user name or a password.
-    init(connack reason: MQTTReasonCode, properties: MQTTProperties, hadCredentials: Bool = true) {
+    /// - Parameters:
+    ///   - hadCredentials: whether CONNECT had a user name or a password.
+    ///   - version: of the connection.
+    init(
+        connack reason: MQTTReasonCode, properties: MQTTProperties, hadCredentials: Bool = true,
+        version: MQTTVersion = .v5_0
+    ) {
+        guard reason.isError, reason.name != nil || version.hasProperties else {
+            self.init(
+                .refused,
+                "The server refused the connection with the \(Self.undefined(reason, version)). See the server's documentation for its meaning.",
+                reasonCode: reason)
+            return
+        }
         let answer = properties.text(after: reason)
         let (code, advice): (Code, String) =
             switch reason {
@@ -115,6 +200,30 @@ extension MQTTError {
             code, Self.sentence("The server refused the connection: \(answer)") + " \(advice)", reasonCode: reason,
             properties: properties)
     }
+
+    /// CONNACK with a failure on a connection that the server had accepted.
+    init(secondConnack reason: MQTTReasonCode, properties: MQTTProperties, version: MQTTVersion) {
+        let isDefined = reason.isError && (reason.name != nil || version.hasProperties)
+        let answer = isDefined ? properties.text(after: reason) : "the \(Self.undefined(reason, version))"
+        let advice =
+            reason == .notAuthorized
+            ? "Check what this user may publish and subscribe to." : "See the server's log for the reason."
+        self.init(
+            .connectionLost,
+            Self.sentence("The server ended the connection with a second CONNACK: \(answer)") + " \(advice)",
+            reasonCode: reason, properties: properties)
+    }
+
+    /// A return code of CONNACK that 3.1 and 3.1.1 reserve.
+    private static func undefined(_ code: MQTTReasonCode, _ version: MQTTVersion) -> String {
+        "return code \(code.rawValue), which MQTT \(version) does not define"
+    }
+
+    /// DISCONNECT of a server of 3.1 or 3.1.1, which should send none, without a reason.
+    static let disconnectedBefore5 = MQTTError(
+        .connectionLost,
+        "The server ended the connection with DISCONNECT, as some do when another client connects with the same client identifier. Give each client an identifier of its own, or see the server's log for the reason."
+    )
 
     /// DISCONNECT from the server.
     init(disconnect reason: MQTTReasonCode, properties: MQTTProperties) {

@@ -49,13 +49,14 @@ public struct MQTTError: ClientError, Equatable {
 }
 
 extension MQTTError.Code {
-    /// Another client connected with the same client identifier; only servers of MQTT 5.0 say so.
+    /// Another client connected with the same client identifier; servers say so with MQTT 5.0, and hardly any before.
     public static var takenOver: Self { Self("takenOver") }
     /// The server's limits do not allow it; nothing was sent.
     public static var notAllowed: Self { Self("notAllowed") }
     /// The server lost the session, so that it is not known whether the message arrived.
     public static var sessionLost: Self { Self("sessionLost") }
-    /// The server resumes the session with a packet that breaks the protocol, each time that the client connects.
+    /// The server sends the same packet that breaks the protocol each time that the client connects: it is in the session, or
+    /// is sent for a subscription, as a retained message is.
     public static var sessionBlocked: Self { Self("sessionBlocked") }
     /// The session store cannot be read or written; `underlying` is the reason.
     public static var storeFailed: Self { Self("storeFailed") }

@@ -36,7 +36,7 @@ public enum MQTTEvent: ClientEvent {
     case resubscribed(filter: String, MQTTReasonCode)
     /// The server refused a subscription after a reconnect: its sequence has thrown.
     case subscriptionLost(filter: String, MQTTReasonCode)
-    /// A received message was acknowledged and dropped, because its topic is invalid; see
+    /// A received message was acknowledged and dropped, because its topic or its properties are invalid; see
     /// ``MQTTConfiguration/dropsInvalidMessages``.
     case invalidMessageDropped(topic: String, MQTTProtocolError)
     /// The server acknowledged a QoS 2 message as if it had QoS 1, as RabbitMQ 3 does with all of them: the messages of

@@ -142,10 +142,13 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
 
     func connectionClosed(_ error: TransportError?) {
         let isLost = supervisor.isConnected
-        let hint = negotiation.isAccepted ? "" : opener.hintAtTLS + negotiation.hintAtVersion
+        let isOurs = endMove()
+        let hint =
+            negotiation.isAccepted
+            ? negotiation.hintAtEnd(isPlain: isLost && !isOurs && closeReason == nil && error == nil)
+            : opener.hintAtTLS + negotiation.hintAtVersion
         let reason = closeReason?.value ?? MQTTError(lost: error, hint: hint)
         closeReason = nil
-        _ = endMove()
         let isRepeated = link.perform { $0.engine.endsWithoutAnswer } > 1
         let cause: ConnectionEndCause =
             negotiation.endsForRequest ? .refusedRequest : isRepeated ? .missingAnswer : .other
@@ -164,6 +167,7 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
             connected(info)
         case .connectionRefused(let connack):
             negotiation.noteRedirection(connack.reasonCode, connack.properties)
+            if negotiation.isAccepted { return connectionFailed(negotiation.ended(by: connack)) }
             negotiation.expectsNoAnswer()
             let hadCredentials = link.perform {
                 let options = $0.engine.options.value
@@ -171,9 +175,11 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
             }
             connectionFailed(
                 MQTTError(
-                    connack: connack.reasonCode, properties: connack.properties, hadCredentials: hadCredentials))
+                    connack: connack.reasonCode, properties: connack.properties, hadCredentials: hadCredentials,
+                    version: link.perform { $0.engine.version }))
         case .packetRefused(let packet):
-            negotiation.blockedSession.refused(packet)
+            let filters = packet.request.flatMap { subscriptions.knownRouter?.filters(ofRequest: $0) } ?? []
+            negotiation.blockedSession.refused(packet, filters: filters)
         case .invalidMessageDropped(let topic, let violation):
             news.tell(.invalidMessageDropped(topic: topic, violation))
         case .connectionFailed(let failure):

@@ -34,6 +34,10 @@ final class MQTTNegotiation: @unchecked Sendable {
     private var serverFailed = false
     /// Whether the connection that closes has ended because of a request, which was given up.
     var endsForRequest = false
+    /// Whether each SUBSCRIBE has one filter, since a server has not answered all filters of one that had more.
+    private(set) var sendsSingleFilters = false
+    /// Whether the last accepted connection just ended, soon and with no request unanswered.
+    private var hasEndedSoon = false
     /// The place in the list of the server that is tried.
     private var triedServer: Int32 = 0
     /// When the client last left a connection without an answer to CONNECT; `Int64.min` if it never did.
@@ -90,6 +94,38 @@ final class MQTTNegotiation: @unchecked Sendable {
         return " If it does not support MQTT 5.0, set version to .v3_1_1, or fallbackVersions."
     }
 
+    /// The server has accepted this connection, and it ends: what to add to the report.
+    ///
+    /// - Parameter isPlain: whether neither end has given a reason.
+    func hintAtEnd(isPlain: Bool) -> String {
+        let (now, hadEndedSoon) = (core.loop.now, hasEndedSoon)
+        hasEndedSoon = false
+        guard isPlain else { return "" }
+        let (silence, isAwaited) = core.link.perform {
+            ($0.engine.silence(at: now), $0.engine.endsWithoutAnswer > 0)
+        }
+        if silence >= Self.suspiciousSilence {
+            return
+                " Nothing had been sent or received for \(silence / 1_000_000_000) seconds: a proxy or load balancer may end connections that are idle for so long. Set keepAlive to a shorter time."
+        }
+        hasEndedSoon = !isAwaited && !core.supervisor.isStable(at: now)
+        let id = core.clientIDTemplate
+        guard hasEndedSoon, hadEndedSoon, !id.isEmpty, !id.utf8.contains(UInt8(ascii: "%")) else { return "" }
+        return
+            " It has done so twice soon after accepting it: if another client uses the client identifier '\(id)', the two end each other's connections. Give each client an identifier of its own."
+    }
+
+    /// The shortest time without traffic, in nanoseconds, after which usual proxies and load balancers end a connection.
+    private static let suspiciousSilence: Int64 = 40_000_000_000
+
+    /// A second CONNACK arrived, with a failure: why the server ends the connection.
+    func ended(by connack: MQTTPacket.Connack) -> MQTTError {
+        serverFailed = true
+        return MQTTError(
+            secondConnack: connack.reasonCode, properties: connack.properties,
+            version: core.link.perform { $0.engine.version })
+    }
+
     /// The connection broke the protocol or timed out: why.
     func failed(_ failure: MQTTConnectionFailure) -> MQTTError {
         if failure == .connectTimeout || failure == .authenticationTimeout, authenticationTask != nil {
@@ -107,14 +143,29 @@ final class MQTTNegotiation: @unchecked Sendable {
             return MQTTError(.timedOut, "The server did not answer CONNECT " + StreamOpener.hurry)
         }
         let server = core.opener.server.map { "\($0)" } ?? "The server"
-        if let blocked = blockedSession.failed(failure, server: server) { return blocked }
         let asksFor5 = core.link.perform { $0.engine.options.value.version == .v5_0 }
-        return MQTTError(
-            failure, isAnswerToConnect5: !isAccepted && asksFor5 && settings.fallbackVersions.isEmpty)
+        guard isAccepted, case .violation(let violation) = failure else {
+            return MQTTError(
+                failure, isAnswerToConnect5: !isAccepted && asksFor5 && settings.fallbackVersions.isEmpty)
+        }
+        if let blocked = blockedSession.failed(
+            violation, server: server, isShort: !core.supervisor.isStable(at: core.loop.now))
+        {
+            return blocked
+        }
+        let refused = blockedSession.refused
+        if refused?.packet.type == .suback, violation.clause == MQTTEngine.clauseOfCodeCount {
+            sendsSingleFilters = true
+        }
+        return MQTTError(violation, refused)
     }
 
     /// DISCONNECT arrived: why.
     func disconnected(_ packet: MQTTPacket.Disconnect) -> MQTTError {
+        if !core.link.perform({ $0.engine.version.hasProperties }), !packet.reasonCode.isError {
+            serverFailed = true
+            return .disconnectedBefore5
+        }
         // A server that is slow may read a CONNECT after the client has left it, and take that for another client.
         if packet.reasonCode == .sessionTakenOver,
             core.loop.now <= unansweredConnect.advanced(byNanoseconds: Self.lateness)
@@ -140,7 +191,7 @@ final class MQTTNegotiation: @unchecked Sendable {
         awaitsAnswer = false
         authenticationTask?.cancel()
         authenticationTask = nil
-        blockedSession.connectionClosed()
+        blockedSession.connectionClosed(wasAccepted: isAccepted)
     }
 
     // MARK: After a failure
@@ -359,16 +410,23 @@ final class MQTTRedirection {
     }
 }
 
-/// Recognises a session that cannot be used: the server resumes it, again and again, with the same packet that breaks
-/// the protocol. On the loop's thread only.
+/// Recognises a packet that breaks the protocol and comes again on each connection, because the server resumes a session
+/// that has it, or sends it again for each subscription. On the loop's thread only.
 struct MQTTBlockedSession {
     /// Connections in a row that such a packet may end.
     static let maximumRepetitions = 3
 
+    /// A packet that broke the protocol.
+    struct Refused {
+        let packet: MQTTRefusedPacket
+        /// The filters of the SUBSCRIBE that it answers.
+        let filters: [String]
+    }
+
     /// Made for the first such packet; few clients ever receive one.
     private final class Record {
         /// The packet that broke the protocol on this connection.
-        var packet: MQTTRefusedPacket?
+        var refused: Refused?
         var last: (packet: MQTTRefusedPacket, violation: MQTTProtocolError)?
         var repetitions = 0
     }
@@ -377,39 +435,40 @@ struct MQTTBlockedSession {
     /// Whether the open connection resumed a session.
     var isResumed = false
 
-    mutating func refused(_ packet: MQTTRefusedPacket) {
+    /// The packet that broke the protocol on this connection.
+    var refused: Refused? { record?.refused }
+
+    mutating func refused(_ packet: MQTTRefusedPacket, filters: [String]) {
         let record = record ?? Record()
-        record.packet = packet
+        record.refused = Refused(packet: packet, filters: filters)
         self.record = record
     }
 
-    /// The connection failed. Returns the error that ends the attempts, if the same packet has ended enough connections.
+    /// The server broke the protocol on a connection that it had accepted. Returns the error that ends the attempts, if the
+    /// same packet has ended enough connections.
     ///
-    /// - Parameter server: the server's name for the error.
-    func failed(_ failure: MQTTConnectionFailure, server: String) -> MQTTError? {
-        guard case .violation(let violation) = failure, isResumed, let record, let packet = record.packet else {
+    /// - Parameters:
+    ///   - server: the server's name for the error.
+    ///   - isShort: whether the connection ends soon. Without a session only such ends count: a message that is published
+    ///     from time to time ends one connection each time, and those between are of use.
+    func failed(_ violation: MQTTProtocolError, server: String, isShort: Bool) -> MQTTError? {
+        guard let record, let refused = record.refused else { return nil }
+        guard isResumed || isShort else {
+            record.repetitions = 0
             return nil
         }
-        let isSame = record.last.map { $0.packet == packet && $0.violation == violation } ?? false
+        let isSame = record.last.map { $0.packet == refused.packet && $0.violation == violation } ?? false
         record.repetitions = isSame ? record.repetitions + 1 : 1
-        record.last = (packet, violation)
+        record.last = (refused.packet, violation)
         guard record.repetitions >= Self.maximumRepetitions else { return nil }
         record.repetitions = 0
-        let what = packet.type == .publish ? "a message to the topic '\(packet.topic)'" : "\(packet.type)"
-        let advice =
-            violation.reasonCode == .receiveMaximumExceeded
-            ? MQTTError.adviceOnReceiveMaximum
-            : "Set dropsInvalidMessages to acknowledge and drop messages with invalid topics, or discard the session with discardSession() or cleanStart."
-        return MQTTError(
-            .sessionBlocked,
-            "\(server) resumed the session \(Self.maximumRepetitions) times with \(what) that breaks the protocol: \(violation.message) \(advice)",
-            reasonCode: violation.reasonCode, underlying: violation)
+        return MQTTError(violation, refused, repeatedBy: server, isResumed: isResumed)
     }
 
-    /// The connection has closed. If it resumed the session and ended for another reason, the count starts again.
-    mutating func connectionClosed() {
-        if isResumed, record?.packet == nil { record = nil }
+    /// The connection has closed. If the server had accepted it and it ended for another reason, the count starts again.
+    mutating func connectionClosed(wasAccepted: Bool) {
+        if wasAccepted, record?.refused == nil { record = nil }
         isResumed = false
-        record?.packet = nil
+        record?.refused = nil
     }
 }

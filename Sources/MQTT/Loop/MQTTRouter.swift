@@ -275,6 +275,9 @@ final class MQTTRouter {
         return requests.removeValue(forKey: token)
     }
 
+    /// The filters of a SUBSCRIBE that was not answered.
+    func filters(ofRequest token: UInt64) -> [String] { requests[token]?.keys.map(\.text) ?? [] }
+
     /// The same for UNSUBSCRIBE.
     func makeRequest(forgetting filters: [String]) -> UInt64 {
         let token = makeToken()

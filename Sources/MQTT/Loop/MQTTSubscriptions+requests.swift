@@ -7,7 +7,7 @@ extension MQTTSubscriptions {
     /// Writes SUBSCRIBE for some filters: one packet for each that has an identifier of its own, if the server supports
     /// identifiers; the others share packets with those that have the same properties, up to
     /// ``MQTTConfiguration/maximumFiltersPerRequest`` in each. One that the server may have refused by ending the
-    /// connection has a packet of its own.
+    /// connection has a packet of its own, and so has each one once the server has not answered all filters of a packet.
     ///
     /// - Parameters:
     ///   - comesFirst: whether the packets precede the messages of a new connection.
@@ -42,7 +42,8 @@ extension MQTTSubscriptions {
         }
         for group in groups {
             let together = group.keys.filter { !apart.contains($0) }
-            for keys in together.inRequests(of: core.settings.maximumFiltersPerRequest) { add(keys, group.properties) }
+            let maximum = core.negotiation.sendsSingleFilters ? 1 : core.settings.maximumFiltersPerRequest
+            for keys in together.inRequests(of: maximum) { add(keys, group.properties) }
             for key in group.keys where apart.contains(key) { add([key], group.properties) }
         }
         // In the order of their subscription: once a copy arrives for a later filter, copies for the earlier ones were sent too.
