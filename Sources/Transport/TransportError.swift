@@ -12,12 +12,19 @@ public struct TransportError: Error, Equatable, Sendable, CustomStringConvertibl
     public let message: String
     /// The `errno` of the system call that failed, or 0.
     public let errno: Int32
+    /// Whether the server may accept other credentials: it refused a WebSocket handshake with 401 or 403.
+    package private(set) var concernsCredentials = false
 
     /// Makes an error.
     public init(_ code: Code, _ message: String, errno: Int32 = 0) {
         self.code = code
         self.message = message
         self.errno = errno
+    }
+
+    package init(_ code: Code, _ message: String, concernsCredentials: Bool) {
+        self.init(code, message)
+        self.concernsCredentials = concernsCredentials
     }
 
     /// The message on one line: a peer's text in it cannot forge further lines of a log.
@@ -111,7 +118,7 @@ extension TransportError.Code {
 extension ErrorCode where Failure: TransportErrorCodes {
     /// The proxy did not open the connection; the message holds its status or reply.
     public static var proxyRefused: Self { Self("proxyRefused") }
-    /// The proxy requires a user name and a password, or rejected those of its URL.
+    /// The proxy requires a user name and a password, rejected those of its URL, or wants a scheme other than Basic.
     public static var proxyCredentialsRefused: Self { Self("proxyCredentialsRefused") }
     /// The proxy's reply is not valid in its protocol.
     public static var proxyFailed: Self { Self("proxyFailed") }

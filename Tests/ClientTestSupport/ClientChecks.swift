@@ -90,6 +90,45 @@ package enum ClientChecks {
         await client.disconnect()
     }
 
+    // MARK: Credentials
+
+    /// A gateway that answers the WebSocket handshake with 401 or 403: a provider is asked once more at once, with
+    /// `wereRefused` set, and the client does not stop.
+    ///
+    /// - Parameter makeClient: gets the port, the provider and a policy that makes two attempts.
+    package static func refusedHandshakes<Client: MessagingClient>(
+        _ makeClient: (
+            _ port: Int, _ provider: (@Sendable (CredentialsRequest) async throws -> Credentials?)?, ReconnectPolicy
+        ) -> Client
+    ) async throws where Client.Failure: ClientError {
+        for (status, asked) in [
+            ("401 Unauthorized", [false, true, true]), ("403 Forbidden", [false, true, true]),
+            ("503 Busy", [false, false]), ("403 Forbidden", []),
+        ] {
+            let requests = Mutex<[Bool]>([])
+            let streams = Mutex<[SocketStream]>([])
+            let listener = try await Listener.listen(on: .host("127.0.0.1", port: 0), loop: .shared) { stream in
+                streams.withLock { $0.append(stream) }
+                // In front of the request, which the client does not mind.
+                let answer = Array("HTTP/1.1 \(status)\r\nContent-Length: 0\r\n\r\n".utf8)
+                _ = answer.withUnsafeBytes { stream.write(from: $0) }
+            }
+            var policy = ReconnectPolicy()
+            policy.firstConnectAttempts = 2
+            policy.initialDelay = .milliseconds(1)
+            let provider: @Sendable (CredentialsRequest) async throws -> Credentials? = { request in
+                requests.withLock { $0.append(request.wereRefused) }
+                return Credentials(userName: "ann", password: "token")
+            }
+            let client = makeClient(Int(listener.port), asked.isEmpty ? nil : provider, policy)
+            let error = await #expect(throws: Client.Failure.self) { try await client.connect() }
+            #expect(error?.code == .webSocketRefused && error?.message.contains(String(status.prefix(3))) == true)
+            #expect(requests.withLock { $0 } == asked, "\(status)")
+            #expect(streams.withLock { $0.count } == max(2, asked.count))
+            await listener.close()
+        }
+    }
+
     // MARK: Options
 
     /// `serviceClass` marks the sockets of connections to a port of this machine.

@@ -50,7 +50,8 @@ extension Credentials: CustomStringConvertible, CustomDebugStringConvertible, Cu
 ///
 /// The closure is called before each attempt to connect. When a server refuses the credentials, it is called once more at
 /// once, with ``wereRefused`` set, so that it can fetch new ones in place of those that it has cached. If these are refused
-/// too, the client stops connecting.
+/// too, the client stops connecting. A WebSocket handshake that is refused with 401 or 403 counts as well; but since gateways
+/// also refuse for other reasons, the client then continues as ``ReconnectPolicy`` demands, with ``wereRefused`` set.
 public struct CredentialsRequest: Sendable {
     /// The number of the attempt, from 1 since the last success; a round through all servers counts as one.
     public let attempt: Int

@@ -117,8 +117,14 @@ extension ClientError {
         case .badCredentials: hasCredentialsProvider ? .askForCredentials : .giveUp
         case .unsupportedVersion, .invalidRequest: .giveUp
         case .noCredentials: .wait
-        default: (underlying as? TransportError)?.isPermanent == true ? .giveUp : .wait
+        default: verdict(on: underlying as? TransportError, hasCredentialsProvider: hasCredentialsProvider)
         }
+    }
+
+    private func verdict(on error: TransportError?, hasCredentialsProvider: Bool) -> ReconnectVerdict {
+        guard let error else { return .wait }
+        if error.isPermanent { return .giveUp }
+        return error.concernsCredentials && hasCredentialsProvider ? .askForCredentialsOrWait : .wait
     }
 
     /// Whether the next attempt may succeed without a change of the configuration: the network or the server was away. A

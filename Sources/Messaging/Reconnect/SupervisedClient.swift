@@ -63,6 +63,8 @@ package enum ReconnectVerdict: Sendable, Equatable {
     case retryNow
     /// Connect again without a delay and ask for other credentials. The second time in a row it means `giveUp`.
     case askForCredentials
+    /// The same, and the second time in a row at one server it means `wait`: the refusal may have another reason.
+    case askForCredentialsOrWait
     /// Try the next server, or wait as the policy demands. After a connection that held, its server comes first.
     case wait
     /// The same, but after a connection another server or address comes first: this one is silent, broke the protocol or

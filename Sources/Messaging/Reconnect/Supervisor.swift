@@ -231,14 +231,15 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
             client.willRetry()
             schedule.retriesAtOnce(at: now)
             open()
-        case .askForCredentials where refusingServer == nil:
+        case .askForCredentials where refusingServer == nil,
+            .askForCredentialsOrWait where refusingServer != currentServer:
             refusingServer = currentServer
             open()
         case .askForCredentials, .giveUp:
             finish(failure)
         case .wait where wasConnected: lost(failure, leavesServer: false, at: now)
         case .leaveServer where wasConnected: lost(failure, leavesServer: cause != .refusedRequest, at: now)
-        case .wait, .leaveServer: attemptFailed(failure, at: now)
+        case .wait, .leaveServer, .askForCredentialsOrWait: attemptFailed(failure, at: now)
         }
     }
 

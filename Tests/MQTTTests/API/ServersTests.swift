@@ -1,3 +1,4 @@
+import ClientTestSupport
 import LoopbackBroker
 import MQTT
 import Messaging
@@ -205,6 +206,15 @@ struct ServersTests {
         #expect(await eventually { server.connectionCount == 2 && client.state.isConnected })
         #expect(client.server?.host == "further")
         await client.disconnect()
+    }
+
+    @Test func `a gateway that refuses the WebSocket handshake gets other credentials at once`() async throws {
+        try await ClientChecks.refusedHandshakes { port, provider, policy in
+            var configuration = MQTTConfiguration(clientID: "c")
+            configuration.credentialsProvider = provider
+            configuration.reconnect = policy
+            return MQTTClient("ws://127.0.0.1:\(port)/mqtt", configuration: configuration)
+        }
     }
 
     @Test func `refused credentials are asked for once more at once, and then given up`() async throws {

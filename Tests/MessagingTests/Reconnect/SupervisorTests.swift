@@ -99,6 +99,12 @@ import Wire
         Row(
             script: [.askForCredentials, .wait, .askForCredentials], servers: 2, maximumAttempts: nil,
             attempts: ["1@0", "1@0!", "1@1"]),
+        // A gateway may refuse for another reason: the client continues, and reports the refusal each time.
+        Row(
+            script: [.askForCredentialsOrWait], maximumAttempts: 2, attempts: ["1@0", "1@0!", "2@0!"], waits: 1),
+        Row(
+            script: [.askForCredentialsOrWait], servers: 2, maximumAttempts: 1,
+            attempts: ["1@0", "1@0!", "1@1", "1@1!"]),
         // The attempt with other credentials did not reach the server: it has still refused the last ones.
         Row(
             script: [.askForCredentials, .wait, .giveUp], maximumAttempts: nil, attempts: ["1@0", "1@0!", "2@0!"],
