@@ -13,7 +13,8 @@ package struct HTTPHeadLimits: Sendable, Hashable {
 /// Reads a start line and header fields that arrive in pieces, and nothing after the empty line that ends them.
 ///
 /// Stricter than RFC 9112 requires: lines end in CR LF, a field is one line. Heads that other receivers might read
-/// differently are refused, so that no intermediary can be deceived.
+/// differently are refused, so that no intermediary can be deceived. Only a response whose first line ends in LF alone may
+/// do so throughout (section 2.2): the login pages of some networks answer like that, and it is worth knowing where they are.
 package struct HTTPHeadParser: Sendable {
     package private(set) var startLine: [UInt8] = []
     package private(set) var fields = HTTPFields()
@@ -21,6 +22,7 @@ package struct HTTPHeadParser: Sendable {
     private let limits: HTTPHeadLimits
     private var line: [UInt8] = []
     private var hasStartLine = false
+    private var endsInLineFeed = false
     private var byteCount = 0
 
     package init(limits: HTTPHeadLimits) {
@@ -51,12 +53,20 @@ package struct HTTPHeadParser: Sendable {
             throw HTTPError(.headTooLarge, "The HTTP head is longer than \(limits.maximumBytes) bytes.")
         }
         let follows = line.last == 0x0D
+        if byte == 0x0A, !follows, endsInLineFeed || !hasStartLine && line.starts(with: "HTTP/1.".utf8) {
+            endsInLineFeed = true
+            return try finishLine()
+        }
         guard HTTPSyntax.isValueByte(byte) && !follows || byte == 0x0D && !follows || byte == 0x0A && follows else {
             guard hasStartLine else { throw HTTPError(.notHTTP, "The peer does not speak HTTP.") }
             throw HTTPError(.malformedHead, "The HTTP head has a control character or a wrong line end.")
         }
         guard byte == 0x0A else { return line.append(byte) }
         line.removeLast()
+        try finishLine()
+    }
+
+    private mutating func finishLine() throws(HTTPError) {
         try takeLine()
         line.removeAll(keepingCapacity: true)
     }

@@ -1,4 +1,5 @@
 import HTTPCore
+import Wire
 
 /// CONNECT: an HTTP proxy is asked for a tunnel (RFC 9110 section 9.3.6), with Basic authentication (RFC 7617).
 struct HTTPConnect: ProxyHandshake {
@@ -56,10 +57,32 @@ struct HTTPConnect: ProxyHandshake {
         guard response.status == 407 || response.status == 401 else {
             return TransportError(.proxyRefused, words + ".")
         }
+        let schemes = Self.schemes(in: response.fields)
+        if !schemes.isEmpty, !schemes.contains(where: { HTTPSyntax.isEqual($0, "Basic") }) {
+            let names = OneLine.text(schemes.prefix(4).joined(separator: " or "), limit: 100)
+            return TransportError(
+                .proxyCredentialsRefused,
+                "\(words). It wants \(names), and only Basic is supported. Use another proxy, or have this one accept Basic."
+            )
+        }
         return TransportError(
             .proxyCredentialsRefused,
             hasLogin
                 ? "\(words). Check the user name and the password in its URL."
                 : "\(words). Put a user name and a password into its URL.")
+    }
+
+    /// The schemes of the challenges (RFC 9110 section 11.7.1), each once. A member of the list begins a challenge unless it
+    /// is a parameter, whose name is followed by an equals sign.
+    private static func schemes(in fields: HTTPFields) -> [String] {
+        var schemes: [String] = []
+        for member in fields.list("Proxy-Authenticate") {
+            let words = member.split(separator: " ", maxSplits: 1)
+            guard let scheme = words.first, HTTPSyntax.isToken(Array(scheme.utf8)),
+                words.count == 1 || !words[1].hasPrefix("=")
+            else { continue }
+            if !schemes.contains(where: { HTTPSyntax.isEqual($0, String(scheme)) }) { schemes.append(String(scheme)) }
+        }
+        return schemes
     }
 }

@@ -53,6 +53,10 @@ struct WebSocketTraffic: ~Copyable {
         do throws(WebSocketProtocolError) {
             try connection.receive(bytes, into: &plain, events: &events, output: &wire, using: &random)
         } catch {
+            if let code = error.peerCloseCode {
+                throw TransportError(
+                    .webSocketClosed, "\(peerName) closed the WebSocket: \(code), a code that may not be sent.")
+            }
             throw TransportError(.webSocketFailed, "\(peerName) broke the WebSocket protocol: \(error).")
         }
         if let closure = connection.closure, closure.code != .normal, closure.initiator == .peer {

@@ -85,9 +85,7 @@ extension WebSocketConnection {
         if !controlPayload.isEmpty {
             guard controlPayload.count >= 2 else { throw .protocolError("Close frame with half a code", "5.5.1") }
             let received = WebSocketCloseCode(rawValue: UInt16(controlPayload[0]) << 8 | UInt16(controlPayload[1]))
-            guard received.isAllowedOnWire else {
-                throw .protocolError("Close code \(received.rawValue) is not for the wire.", "7.4")
-            }
+            guard received.isAllowedOnWire else { throw .closeCode(received) }
             guard let text = String(validating: controlPayload[2...], as: UTF8.self) else {
                 throw WebSocketProtocolError(
                     .invalidData, "The reason of a Close frame is not UTF-8.", section: "5.5.1")

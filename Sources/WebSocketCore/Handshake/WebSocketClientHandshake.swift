@@ -123,12 +123,16 @@ package struct WebSocketClientHandshake: Sendable {
             throw WebSocketHandshakeError(
                 .unofferedExtension, "The server uses extension \(name), which was not offered.")
         }
-        let chosen = fields.all("Sec-WebSocket-Protocol")
+        // A proxy in front of the server may repeat what it chose (section 11.3.4 forbids it), which takes nothing from it.
+        let chosen = fields.list("Sec-WebSocket-Protocol")
         guard let name = chosen.first else { return nil }
-        guard chosen.count == 1, request.subprotocols.contains(where: { HTTPSyntax.isSame($0, name) }) else {
+        guard chosen.allSatisfy({ HTTPSyntax.isSame($0, name) }),
+            request.subprotocols.contains(where: { HTTPSyntax.isSame($0, name) })
+        else {
             throw WebSocketHandshakeError(
                 .wrongSubprotocol,
-                "The server chose sub-protocol \"\(chosen.joined(separator: ", "))\", which was not offered.")
+                "The server chose sub-protocol \"\(chosen.joined(separator: ", "))\", which is not one of those offered."
+            )
         }
         return name
     }

@@ -62,6 +62,8 @@ package struct WebSocketProtocolError: Error, Sendable, Hashable {
     package let message: String
     /// The section of RFC 6455 that was broken, such as "5.5".
     package let section: String
+    /// The code of the peer's Close frame, if that is what was wrong: the peer has ended the connection all the same.
+    package private(set) var peerCloseCode: WebSocketCloseCode?
 
     package init(_ closeCode: WebSocketCloseCode, _ message: String, section: String) {
         self.closeCode = closeCode
@@ -71,6 +73,12 @@ package struct WebSocketProtocolError: Error, Sendable, Hashable {
 
     static func protocolError(_ message: String, _ section: String) -> WebSocketProtocolError {
         WebSocketProtocolError(.protocolError, message, section: section)
+    }
+
+    static func closeCode(_ code: WebSocketCloseCode) -> WebSocketProtocolError {
+        var error = protocolError("Close code \(code.rawValue) is not for the wire.", "7.4")
+        error.peerCloseCode = code
+        return error
     }
 
     static var notUTF8: WebSocketProtocolError {

@@ -47,6 +47,20 @@ import Wire
             "HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic\r\n\r\n", .proxyCredentialsRefused,
             "Put a user name"
         ),
+        (
+            "HTTP/1.1 407 No\r\nProxy-Authenticate: Negotiate\r\nProxy-Authenticate: NTLM\r\n\r\n",
+            .proxyCredentialsRefused, "It wants Negotiate or NTLM, and only Basic is supported."
+        ),
+        (
+            "HTTP/1.1 407 No\r\nProxy-Authenticate: Digest realm=\"a, b\", qop = \"auth\", nonce=x\r\n\r\n",
+            .proxyCredentialsRefused, "It wants Digest, and only Basic is supported."
+        ),
+        (
+            "HTTP/1.1 407 No\r\nProxy-Authenticate: NTLM, basic realm=\"x\"\r\n\r\n", .proxyCredentialsRefused,
+            "Put a user name"
+        ),
+        // As a portal of a network answers.
+        ("HTTP/1.0 302 Found\nLocation: http://login/\n\n", .proxyRefused, "302 Found"),
         ("SSH-2.0-OpenSSH_9.2\r\n", .proxyFailed, "HTTP"), ("\u{05}\u{FF}", .proxyFailed, "HTTP"),
         ("HTTP/1.1 20 OK\r\n\r\n", .proxyFailed, "HTTP"),
     ])

@@ -1,6 +1,7 @@
 import TestSupport
 import Testing
 import Transport
+import WebSocketCore
 
 /// Servers that do not open a WebSocket, over real sockets.
 @Suite(.turns) struct WebSocketRefusalTests {
@@ -43,6 +44,18 @@ import Transport
             "HTTP/1.1 307 Temporary Redirect\r\nLocation: wss://elsewhere.example/mqtt\r\nContent-Length: 0\r\n\r\n",
             ["307", "wss://elsewhere.example/mqtt"]
         ),
+        (
+            "HTTP/1.1 302 Found\r\nLocation: http://portal.example/login\r\nContent-Length: 0\r\n\r\n",
+            ["302", "http://portal.example/login", "login page of a network"]
+        ),
+        (
+            "HTTP/1.1 301 Moved\r\nLocation: //localhost:1/there\r\nContent-Length: 0\r\n\r\n",
+            ["301", "It redirects to //localhost:1/there. Use that address."]
+        ),
+        (
+            "HTTP/1.1 301 Moved\r\nLocation: /there\r\nContent-Length: 0\r\n\r\n",
+            ["301", "It redirects to /there. Use that address."]
+        ),
         ("HTTP/1.1 200 OK\r\n\r\n<html>\u{1}hello</html>", ["200 OK", "<html> hello</html>"]),
         ("HTTP/1.1 503 \r\nContent-Length: 0\r\n\r\n", ["503", "nothing"]),
     ])
@@ -74,6 +87,27 @@ import Transport
         let failure = try await refusal(answer)
         #expect(failure?.code == .webSocketFailed, "\(failure?.message ?? "none")")
         #expect(failure?.message.contains(word) == true, "\(failure?.message ?? "none")")
+    }
+
+    /// nats-server before 2.10.24 and netty before 4.1.56 send these codes, which RFC 6455 section 7.4.1 forbids.
+    @Test(arguments: [1005, 1006] as [UInt16])
+    func `a close code that may not be sent is the end of the WebSocket and no other violation`(code: UInt16) throws {
+        let layer = try WebSocketLayer(
+            host: "localhost", port: 80, isSecure: false, target: "/ws", subprotocols: ["mqtt"],
+            options: WebSocketOptions(), textMessages: nil)
+        var (wire, plain): ([UInt8], [UInt8]) = ([], [])
+        try layer.opened(at: 0, wire: &wire)
+        let key = try #require(
+            String(decoding: wire, as: UTF8.self).split(separator: "\r\n")
+                .first { $0.hasPrefix("Sec-WebSocket-Key: ") }?.dropFirst(19))
+        let answer =
+            Self.upgrade + "Sec-WebSocket-Accept: \(WebSocketKey.accept(for: String(key)))\r\n\r\n"
+        try layer.receive(Array(answer.utf8).span.bytes, at: 0, plain: &plain, wire: &wire)
+        let close: [UInt8] = [0x88, 2, UInt8(code >> 8), UInt8(truncatingIfNeeded: code)]
+        let error = #expect(throws: TransportError.self) {
+            try layer.receive(close.span.bytes, at: 0, plain: &plain, wire: &wire)
+        }
+        #expect(error?.code == .webSocketClosed && error?.message.contains("\(code)") == true)
     }
 
     @Test func `a server that says nothing is given up at the deadline`() async throws {

@@ -89,6 +89,13 @@ struct ResponseVector: Sendable, CustomTestStringConvertible {
         ResponseVector(
             name: "sub-protocol twice",
             response: with(9, "Sec-WebSocket-Protocol: mqtt\r\nSec-WebSocket-Protocol: mqtt"),
+            expected: .accepted("mqtt")),
+        ResponseVector(
+            name: "sub-protocol twice, joined by a proxy", response: with(9, "Sec-WebSocket-Protocol: mqtt, mqtt"),
+            expected: .accepted("mqtt")),
+        ResponseVector(
+            name: "two sub-protocols in two fields",
+            response: with(9, "Sec-WebSocket-Protocol: mqtt\r\nSec-WebSocket-Protocol: mqttv3.1"),
             expected: .failed(.wrongSubprotocol)),
         ResponseVector(
             name: "HTTP/1.0", response: with(0, "HTTP/1.0 101 Switching Protocols"), expected: .failed(.wrongUpgrade)),
@@ -104,6 +111,11 @@ struct ResponseVector: Sendable, CustomTestStringConvertible {
         ResponseVector(name: "empty name", response: with(9, ": x"), expected: .failed(.malformedHead)),
         ResponseVector(name: "NUL in a value", response: with(9, "X: a\u{0}b"), expected: .failed(.malformedHead)),
         ResponseVector(name: "bare line feed", response: with(9, "X: a\nY: b"), expected: .failed(.malformedHead)),
+        ResponseVector(
+            name: "line feeds alone, as of a portal",
+            response: "HTTP/1.1 302 Found\nLocation: http://portal.example/\r\nContent-Length: 2\n\nab",
+            expected: .refused(302, body: "ab")),
+        ResponseVector(name: "line feed after another protocol", response: "ERROR\n", expected: .failed(.notHTTP)),
         ResponseVector(name: "bare carriage return", response: with(9, "X: a\rb"), expected: .failed(.malformedHead)),
         ResponseVector(
             name: "too many bytes", response: with(9, "X: " + String(repeating: "x", count: 20_000)),
