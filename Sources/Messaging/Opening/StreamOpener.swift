@@ -9,6 +9,8 @@ package struct StreamOptions: Equatable, Sendable {
     package var webSocket = WebSocketOptions()
     package var serviceClass = ServiceClass.standard
     package var network = NetworkOptions()
+    /// Nanoseconds without traffic after which TCP asks for a sign of life; 0 for never.
+    package var keepAlive: Int64 = 0
     /// Offered in a WebSocket handshake unless the options name others.
     package var subprotocols: [String] = []
     /// How the protocol is cut into text messages of a WebSocket; nil for one that is binary.
@@ -249,18 +251,19 @@ package final class StreamOpener: Sendable {
     ) async throws(TransportError) -> any ByteStream {
         let timeout = timeLeft(until: deadline)
         let (serviceClass, network) = (options.value.serviceClass, options.value.network)
+        let keepAlive = options.value.keepAlive
         let failed = state.withLock { $0.failed?.addresses ?? [] }
         let chosen: @Sendable (AddressChoice?) -> Void = { [self] choice in state.withLock { $0.choice = choice } }
         guard let proxy else {
             return try await Connector.open(
-                to: url.endpoint, serviceClass: serviceClass, network: network, timeout: timeout, avoiding: failed,
-                chosen: chosen, resolver: resolver, loop: loop)
+                to: url.endpoint, serviceClass: serviceClass, network: network, keepAlive: keepAlive, timeout: timeout,
+                avoiding: failed, chosen: chosen, resolver: resolver, loop: loop)
         }
         do throws(TransportError) {
             let name = "\(url.endpoint), through the proxy \(proxy),"
             return try await Connector.open(
-                to: proxy.endpoint, peerName: name, serviceClass: serviceClass, network: network, timeout: timeout,
-                avoiding: failed, chosen: chosen, resolver: resolver, loop: loop)
+                to: proxy.endpoint, peerName: name, serviceClass: serviceClass, network: network, keepAlive: keepAlive,
+                timeout: timeout, avoiding: failed, chosen: chosen, resolver: resolver, loop: loop)
         } catch {
             throw TransportError(error.code, "Could not reach the proxy: \(error.message)", errno: error.errno)
         }
@@ -278,6 +281,7 @@ package final class StreamOpener: Sendable {
         try await Connector.openSecurely(
             to: url.endpoint, tls: tls(), protocols: protocols(for: url), proxy: proxy,
             serviceClass: options.value.serviceClass, network: options.value.network,
+            keepAlive: options.value.keepAlive,
             timeout: timeLeft(until: deadline), loop: loop)
     }
 

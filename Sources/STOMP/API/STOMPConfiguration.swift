@@ -24,6 +24,9 @@ public struct STOMPConfiguration: Sendable, CustomStringConvertible {
     public var outgoingHeartBeat: Duration = .seconds(10)
     /// The maximum time between frames or heart-beats that the server is asked for, in whole milliseconds; zero for none. A
     /// connection whose server is silent for two and a half times as long is closed. Default: 10 seconds.
+    ///
+    /// If the server sends none, ``STOMPEvent/heartBeatsDeclined(by:)`` reports it, and TCP keep-alive asks the server's
+    /// system for signs of life instead, or that of a proxy in between.
     public var incomingHeartBeat: Duration = .seconds(10)
     /// Further headers for CONNECT. Default: none.
     public var connectHeaders: STOMPHeaders = [:]
@@ -108,12 +111,17 @@ extension STOMPConfiguration {
         options.webSocket = webSocket
         options.serviceClass = serviceClass
         options.network = network
+        // Notices a link that broke silently where the server declines heart-beats. With them it has nothing to do.
+        options.keepAlive = asksForHeartBeats ? incomingHeartBeat.inNanoseconds : 0
         options.subprotocols = [(STOMPVersion.v12, "v12.stomp"), (.v11, "v11.stomp"), (.v10, "v10.stomp")]
             .filter { versions.contains($0.0) }.map(\.1)
         options.textMessages = WebSocketTextMessages("STOMP", lengthOfFirst: STOMPFrame.lengthOfFirst(in:))
         options.schemes = [.stomp, .stomps, .ws, .wss, .unix]
         return options
     }
+
+    /// Whether CONNECT asks the server for heart-beats.
+    var asksForHeartBeats: Bool { incomingHeartBeat >= .milliseconds(1) }
 
     /// The engine's part. Each attempt to connect sets `connect` anew.
     var engineConfiguration: STOMPEngineConfiguration {

@@ -33,6 +33,11 @@ public enum STOMPEvent: ClientEvent {
     case acknowledgementTimedOut(receiptID: String, after: Duration)
     /// The client has sent a heart-beat.
     case heartBeatSent
+    /// This server sends no heart-beats, although the client asks for them (``STOMPConfiguration/incomingHeartBeat``).
+    ///
+    /// If the link breaks silently, only TCP keep-alive notices, after two and a half times that interval, and not beyond a
+    /// proxy or a load balancer. Have the server send heart-beats; in Spring give the broker a `TaskScheduler`.
+    case heartBeatsDeclined(by: BrokerURL)
     /// The server confirmed a new subscription.
     case subscribed(destination: String)
     /// The client ended a subscription.
@@ -67,7 +72,7 @@ extension STOMPEvent: CustomStringConvertible {
         case .stateChanged, .connecting, .moving, .attemptFailed, .errorReceived, .connectionLost,
             .unsentMessagesDiscarded, .credentialsRequested, .subscribed, .unsubscribed,
             .messagesLeftUnanswered, .resubscribed, .subscriptionLost, .acknowledgementTimedOut, .unknownFrameReceived,
-            .unmatchedMessages, .executorHeld, .readingPaused:
+            .unmatchedMessages, .executorHeld, .readingPaused, .heartBeatsDeclined:
             OneLine.values(of: self)
         }
     }

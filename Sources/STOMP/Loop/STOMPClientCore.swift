@@ -131,6 +131,9 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
             for (route, result) in written { subscriptions.subscribeWritten(route, result) }
             supervisor.established(at: loop.now)
             news.tell(.connected(connected))
+            if configuration.asksForHeartBeats, connected.heartBeat.incoming == 0, let server = opener.server {
+                news.tell(.heartBeatsDeclined(by: server))
+            }
         case .errorReceived(let error):
             news.tell(.errorReceived(error))
         case .acknowledgementTimedOut(let receiptID, let silence):

@@ -97,6 +97,21 @@ package enum System {
         setOption(descriptor, level: Int32(IPPROTO_TCP), name: TCP_NODELAY, to: 1)
     }
 
+    /// Lets the system ask the peer's for a sign of life after `time` nanoseconds without traffic, and end the connection after
+    /// two and a half times as long.
+    static func keepAlive(_ descriptor: Int32, after time: Int64) {
+        let times = KeepAlive(after: time)
+        #if canImport(Darwin)
+            let idle = TCP_KEEPALIVE
+        #else
+            let idle = TCP_KEEPIDLE
+        #endif
+        setOption(descriptor, level: SOL_SOCKET, name: SO_KEEPALIVE, to: 1)
+        setOption(descriptor, level: Int32(IPPROTO_TCP), name: idle, to: times.idle)
+        setOption(descriptor, level: Int32(IPPROTO_TCP), name: TCP_KEEPINTVL, to: times.interval)
+        setOption(descriptor, level: Int32(IPPROTO_TCP), name: TCP_KEEPCNT, to: times.count)
+    }
+
     /// Bytes that were written to a socket and that the peer's system has not acknowledged. On Linux those of a
     /// Unix-domain socket count as the memory that they take until the peer reads them, which is more.
     package static func unacknowledged(_ descriptor: Int32) -> Int {
@@ -198,5 +213,22 @@ extension System {
         #else
             if quality == .background { _ = setpriority(LibC.priorityOfThread, 0, 10) }
         #endif
+    }
+}
+
+/// The numbers of TCP keep-alive, in whole seconds.
+struct KeepAlive {
+    /// Without traffic, before the first probe.
+    let idle: Int32
+    /// Between probes.
+    let interval: Int32
+    /// Unanswered probes that end the connection.
+    let count: Int32 = 3
+
+    /// - Parameter time: in nanoseconds.
+    init(after time: Int64) {
+        // Linux accepts at most 32,767.
+        idle = Int32(max(1, min(time / 1_000_000_000, 32_767)))
+        interval = max(1, idle / 2)
     }
 }

@@ -8,6 +8,7 @@ final class ConnectRace: LoopHandler, @unchecked Sendable {
     private let overall: Int64
     private let serviceClass: ServiceClass
     private let network: NetworkOptions
+    private let keepAlive: Int64
     /// Where attempts leave from, if the options say so; set at the start.
     private var localAddress: SocketAddress?
     typealias Outcome = Result<SocketStream, TransportError>
@@ -46,14 +47,15 @@ final class ConnectRace: LoopHandler, @unchecked Sendable {
     private static let avoidanceDelay: Int64 = 2_000_000_000
 
     init(
-        endpoint: Endpoint, peerName: String, serviceClass: ServiceClass, network: NetworkOptions, deadline: Int64,
-        avoided: [SocketAddress],
+        endpoint: Endpoint, peerName: String, serviceClass: ServiceClass, network: NetworkOptions, keepAlive: Int64,
+        deadline: Int64, avoided: [SocketAddress],
         resolver: Resolver, loop: EventLoop
     ) {
         self.avoided = avoided
         self.resolver = resolver
         self.serviceClass = serviceClass
         self.network = network
+        self.keepAlive = keepAlive
         self.endpoint = endpoint
         self.peerName = peerName
         overall = deadline
@@ -221,6 +223,7 @@ final class ConnectRace: LoopHandler, @unchecked Sendable {
     func prepare(_ descriptor: Int32, family: Int32) -> TransportError? {
         guard family != AF_UNIX else { return nil }
         System.setServiceClass(descriptor, serviceClass)
+        if keepAlive > 0 { System.keepAlive(descriptor, after: keepAlive) }
         #if !canImport(Darwin)
             // Apple's systems honour these options by Network.framework.
             if let name = network.interface {

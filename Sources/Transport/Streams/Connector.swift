@@ -13,20 +13,22 @@ package enum Connector {
     ///   - peerName: what the stream calls its other end; the endpoint if it is nil.
     ///   - serviceClass: how urgent the connection's traffic is.
     ///   - network: where the connection leaves from.
+    ///   - keepAlive: nanoseconds without traffic after which TCP asks for a sign of life; 0 for never.
     ///   - timeout: nanoseconds for all of it, the name's look-up included.
     ///   - avoided: addresses that are tried after the others, the first of these before the last.
     ///   - chosen: called before this returns, with the address if the endpoint has others as well.
     ///   - resolver: looks names up; IPv4 and IPv6 apart, and IPv6 goes first if its answer comes within 50 ms.
     package static func connect(
         to endpoint: Endpoint, peerName: String? = nil, serviceClass: ServiceClass = .standard,
-        network: NetworkOptions = NetworkOptions(), timeout: Int64, avoiding avoided: [SocketAddress] = [],
+        network: NetworkOptions = NetworkOptions(), keepAlive: Int64 = 0, timeout: Int64,
+        avoiding avoided: [SocketAddress] = [],
         chosen: @Sendable (AddressChoice?) -> Void = { _ in },
         resolver: Resolver = .shared, loop: EventLoop
     ) async throws(TransportError) -> SocketStream {
         let deadline = loop.now.advanced(byNanoseconds: timeout)
         let race = ConnectRace(
             endpoint: endpoint, peerName: peerName ?? "\(endpoint)", serviceClass: serviceClass, network: network,
-            deadline: deadline, avoided: avoided, resolver: resolver, loop: loop)
+            keepAlive: keepAlive, deadline: deadline, avoided: avoided, resolver: resolver, loop: loop)
         // On the loop's thread, or after the race: it does not change any more.
         defer { chosen(race.choice) }
         if loop.isCurrent {
@@ -85,7 +87,8 @@ extension Connector {
     /// everywhere; Network.framework on the other Apple systems, and on macOS for network options.
     package static func open(
         to endpoint: Endpoint, peerName: String? = nil, serviceClass: ServiceClass = .standard,
-        network: NetworkOptions = NetworkOptions(), timeout: Int64, avoiding avoided: [SocketAddress] = [],
+        network: NetworkOptions = NetworkOptions(), keepAlive: Int64 = 0, timeout: Int64,
+        avoiding avoided: [SocketAddress] = [],
         chosen: @Sendable (AddressChoice?) -> Void = { _ in }, resolver: Resolver = .shared, loop: EventLoop
     ) async throws(TransportError) -> any ByteStream {
         if let world = loop.world { return try await world.connect(to: endpoint, timeout: timeout, on: loop) }
@@ -98,25 +101,25 @@ extension Connector {
             #endif
             if usesNetwork, case .host = endpoint {
                 return try await connectByNetwork(
-                    to: endpoint, peerName: peerName, serviceClass: serviceClass, network: network, timeout: timeout,
-                    loop: loop)
+                    to: endpoint, peerName: peerName, serviceClass: serviceClass, network: network,
+                    keepAlive: keepAlive, timeout: timeout, loop: loop)
             }
         #endif
         return try await connect(
-            to: endpoint, peerName: peerName, serviceClass: serviceClass, network: network, timeout: timeout,
-            avoiding: avoided, chosen: chosen, resolver: resolver, loop: loop)
+            to: endpoint, peerName: peerName, serviceClass: serviceClass, network: network, keepAlive: keepAlive,
+            timeout: timeout, avoiding: avoided, chosen: chosen, resolver: resolver, loop: loop)
     }
 
     /// Connects with the system's TLS, where `contexts.usesSystem()` is true.
     package static func openSecurely(
         to endpoint: Endpoint, tls contexts: TLSContexts, protocols: [String], proxy: ProxyServer?,
         serviceClass: ServiceClass = .standard,
-        network: NetworkOptions = NetworkOptions(), timeout: Int64, loop: EventLoop
+        network: NetworkOptions = NetworkOptions(), keepAlive: Int64 = 0, timeout: Int64, loop: EventLoop
     ) async throws(TransportError) -> any ByteStream {
         #if canImport(Network)
             return try await connectByNetwork(
                 to: endpoint, secure: contexts, protocols: protocols, proxy: proxy, serviceClass: serviceClass,
-                network: network, timeout: timeout, loop: loop)
+                network: network, keepAlive: keepAlive, timeout: timeout, loop: loop)
         #else
             throw TransportError(
                 .tlsUnavailable,
@@ -130,14 +133,14 @@ extension Connector {
         /// Connects by Network.framework, without TLS.
         package static func connectByNetwork(
             to endpoint: Endpoint, peerName: String? = nil, serviceClass: ServiceClass = .standard,
-            network: NetworkOptions = NetworkOptions(), timeout: Int64,
+            network: NetworkOptions = NetworkOptions(), keepAlive: Int64 = 0, timeout: Int64,
             loop: EventLoop
         ) async throws(TransportError) -> any ByteStream {
             let name = peerName ?? "\(endpoint)"
             let failures = NetworkFailures(peerName: name, network: network)
             return try await NetworkConnecting.open(
-                to: endpoint, parameters: try parameters(tls: nil, proxy: nil, serviceClass, network), peerName: name,
-                failures: failures, deadline: loop.now.advanced(byNanoseconds: timeout), loop: loop)
+                to: endpoint, parameters: try parameters(tls: nil, proxy: nil, serviceClass, network, keepAlive),
+                peerName: name, failures: failures, deadline: loop.now.advanced(byNanoseconds: timeout), loop: loop)
         }
 
         /// Connects by Network.framework, with TLS that is established when this returns.
@@ -148,7 +151,7 @@ extension Connector {
         package static func connectByNetwork(
             to endpoint: Endpoint, secure contexts: TLSContexts, protocols: [String] = [], proxy: ProxyServer? = nil,
             serviceClass: ServiceClass = .standard,
-            network: NetworkOptions = NetworkOptions(), timeout: Int64, loop: EventLoop
+            network: NetworkOptions = NetworkOptions(), keepAlive: Int64 = 0, timeout: Int64, loop: EventLoop
         ) async throws(TransportError) -> any ByteStream {
             guard case .host(let host, _) = endpoint else {
                 throw TransportError(
@@ -160,16 +163,24 @@ extension Connector {
             let options = try tls.options(host: host, protocols: protocols, peerName: name, failures: failures)
             return try await NetworkConnecting.open(
                 to: endpoint,
-                parameters: try parameters(tls: options, proxy: try proxy?.configuration(), serviceClass, network),
+                parameters: try parameters(
+                    tls: options, proxy: try proxy?.configuration(), serviceClass, network, keepAlive),
                 peerName: name, failures: failures, deadline: loop.now.advanced(byNanoseconds: timeout), loop: loop)
         }
 
         private static func parameters(
             tls: NWProtocolTLS.Options?, proxy: ProxyConfiguration?, _ serviceClass: ServiceClass,
-            _ network: NetworkOptions
+            _ network: NetworkOptions, _ keepAlive: Int64
         ) throws(TransportError) -> NWParameters {
             let tcp = NWProtocolTCP.Options()
             tcp.noDelay = true
+            if keepAlive > 0 {
+                let times = KeepAlive(after: keepAlive)
+                tcp.enableKeepalive = true
+                tcp.keepaliveIdle = Int(times.idle)
+                tcp.keepaliveInterval = Int(times.interval)
+                tcp.keepaliveCount = Int(times.count)
+            }
             let parameters = NWParameters(tls: tls, tcp: tcp)
             switch serviceClass.kind {
             case .background: parameters.serviceClass = .background

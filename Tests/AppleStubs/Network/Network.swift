@@ -95,6 +95,10 @@ public class NWProtocolTCP {
     public class Options: NWProtocolOptions, @unchecked Sendable {
         public override init() {}
         public var noDelay = false
+        public var enableKeepalive = false
+        public var keepaliveIdle = 0
+        public var keepaliveInterval = 0
+        public var keepaliveCount = 0
         public var connectionTimeout = 0
     }
 }

@@ -1,3 +1,4 @@
+import ClientTestSupport
 import LoopbackBroker
 import Messaging
 import STOMP
@@ -277,6 +278,26 @@ import Transport
             try await healed.connect()
             #expect(broker.statistics.connections == 4)
             await healed.disconnect()
+        }
+    }
+
+    @Test func `a gateway that refuses the WebSocket handshake gets other credentials at once`() async throws {
+        try await ClientChecks.refusedHandshakes { port, provider, policy in
+            var configuration = STOMPConfiguration()
+            configuration.credentialsProvider = provider
+            configuration.reconnect = policy
+            return STOMPClient("ws://127.0.0.1:\(port)/ws", configuration: configuration)
+        }
+    }
+
+    /// What finds a link that broke silently where the server sends no heart-beats.
+    @Test(arguments: [(Duration.seconds(4), [1, 4, 2, 3]), (.milliseconds(300), [1, 1, 1, 3]), (.zero, [0])])
+    func `TCP keep-alive follows the heart-beat that is asked for`(interval: Duration, options: [Int32]) async throws {
+        try await withBroker { broker in
+            let client = try await broker.connected { $0.incomingHeartBeat = interval }
+            let port = Int(broker.ports.stomp ?? 0)
+            #expect(ServiceMarks.keepAlive(ofConnectionsTo: port) == [options])
+            await client.disconnect()
         }
     }
 

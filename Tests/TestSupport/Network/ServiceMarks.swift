@@ -14,6 +14,20 @@ public enum ServiceMarks {
         }
     }
 
+    /// TCP keep-alive of this process' sockets that are connected to a port of this machine: whether it is on, and if so the
+    /// seconds without traffic, the seconds between probes, and the number of probes.
+    public static func keepAlive(ofConnectionsTo port: Int) -> [[Int32]] {
+        (0..<Int32(4096)).filter { peerPort($0) == port }.map { descriptor in
+            #if canImport(Darwin)
+                let idle = TCP_KEEPALIVE
+            #else
+                let idle = TCP_KEEPIDLE
+            #endif
+            guard option(descriptor, SOL_SOCKET, SO_KEEPALIVE) != 0 else { return [0] }
+            return [1] + [idle, TCP_KEEPINTVL, TCP_KEEPCNT].map { option(descriptor, Int32(IPPROTO_TCP), $0) }
+        }
+    }
+
     /// Where this process' connections to a port of this machine leave from: the address, a percent sign, and on Linux the
     /// interface that they are bound to, if there is one.
     public static func localEnds(ofConnectionsTo port: Int) -> [String] {
