@@ -38,6 +38,12 @@ package struct AcknowledgementWait: Sendable {
         position = -1
     }
 
+    /// What was written first is not awaited any longer, without an acknowledgement: the wait begins with what was written at
+    /// this time, unless it began later.
+    package mutating func skip(to time: Int64) {
+        if time > since { restart(at: time) }
+    }
+
     /// An acknowledgement arrived.
     package mutating func progressed(at now: Int64) {
         restart(at: now)

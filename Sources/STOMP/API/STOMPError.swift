@@ -43,12 +43,16 @@ public struct STOMPError: ClientError, Equatable {
 }
 
 extension STOMPError {
-    /// A subscription that has worked before was not confirmed on a new connection.
-    static func resubscriptionLate(_ destination: String) -> STOMPError {
-        STOMPError(
+    /// A declared subscription, or one that has worked before, was not confirmed on a new connection.
+    ///
+    /// - Parameter hint: what to do about a server that has never sent a receipt; empty for others.
+    static func resubscriptionLate(_ destination: String, _ hint: String) -> STOMPError {
+        let advice =
+            hint.isEmpty
+            ? " The next connection subscribes again; raise requestTimeout if the server needs longer." : hint
+        return STOMPError(
             .connectionLost,
-            "The server did not confirm the subscription to '\(destination)' within requestTimeout after a reconnect. The next connection subscribes again; raise requestTimeout if the server needs longer."
-        )
+            "The server did not confirm the subscription to '\(destination)' within requestTimeout.\(advice)")
     }
 }
 
@@ -67,6 +71,7 @@ extension STOMPError {
             case .notConnected: .notConnected
             case .disconnecting: .disconnected
             case .tooManyReceipts: .queueFull
+            case .unsupportedByBroker: .unsupportedByBroker
             case .transactionEnded, .staleMessage: .stale
             default: .invalidRequest
             }
@@ -130,10 +135,12 @@ extension STOMPError {
 
     /// The end of a wait for a receipt, other than the receipt itself.
     ///
-    /// - Parameter pauseReason: why the client does not read what the server sends, if it does not.
+    /// - Parameters:
+    ///   - pauseReason: why the client does not read what the server sends, if it does not.
+    ///   - hint: what to do about a server that has never sent a receipt; empty for others.
     init(
         _ outcome: STOMPReceiptCompletion.Outcome, _ error: STOMPServerError?,
-        unreadBecause pauseReason: String? = nil
+        unreadBecause pauseReason: String? = nil, hint: String = ""
     ) {
         let advice = "Whether it was processed is unknown: send it again if processing it twice does no harm."
         switch outcome {
@@ -147,7 +154,7 @@ extension STOMPError {
         case .timedOut:
             let reason =
                 pauseReason.map { "The client read no confirmation of the frame within requestTimeout, \($0)" }
-                ?? "The server did not confirm the frame within requestTimeout."
+                ?? "The server did not confirm the frame within requestTimeout.\(hint)"
             self.init(.timedOut, "\(reason) \(advice)")
         case .aborted:
             self.init(

@@ -171,7 +171,9 @@ struct STOMPMachine: ClientMachine, ~Copyable {
                 answer =
                     failed?.outcome == completion.outcome
                     ? failed?.answer ?? answer
-                    : .failure(STOMPError(completion.outcome, error, unreadBecause: pauseReason))
+                    : .failure(
+                        STOMPError(
+                            completion.outcome, error, unreadBecause: pauseReason, hint: engine.receiptHint))
                 failed = (completion.outcome, answer)
             }
             if completion.token & SendBatches<STOMPReadySend?, ReceiptAnswer>.bit != 0 {

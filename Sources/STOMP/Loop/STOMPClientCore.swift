@@ -95,7 +95,7 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
         let engineKnowsMore = error == nil || closeReason?.endedWithoutReason != true
         var reason = engineKnowsMore ? closeReason ?? STOMPError(lost: error) : STOMPError(lost: error)
         if closeReason?.endedBeforeConnected == true { reason = reason.hinting(opener.hintAtTLS) }
-        reason = givenUp ?? reason
+        reason = givenUp ?? subscriptions.naming(reason)
         (closeReason, givenUp) = (nil, nil)
         // Nobody called `disconnect()`.
         let isMove = endMove() && reason.code == .disconnected

@@ -28,9 +28,13 @@ final class STOMPRoute: DeliveryRoute, @unchecked Sendable {
     /// Whether the broker has confirmed the subscription on any connection.
     var wasGranted = false
     /// ERROR frames in a row that named no receipt: the first may refer to another frame.
-    var presumedRefusals = 0
+    var presumedRefusals: UInt16 = 0
     /// Connections in a row that one of its messages has ended, because it is beyond the limits.
-    var endedConnections = 0
+    var endedConnections: UInt16 = 0
+    /// Connections in a row that ended while SUBSCRIBE was the first without an answer.
+    var unansweredEnds: UInt16 = 0
+    /// Whether the connection that is ending has not answered SUBSCRIBE.
+    var isUnanswered = false
     /// Whether a subscription that ended is over at the broker too: one that is durable is over once UNSUBSCRIBE was sent.
     var endedAtBroker: Bool
 

@@ -8,7 +8,7 @@ import Transport
 final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
     // Sendable because the `var`s are used on the loop's thread only, and the rest is constant or locked.
 
-    /// A route, and the result of writing SUBSCRIBE for it: true if the broker subscribes it without SUBSCRIBE.
+    /// A route, and the result of writing SUBSCRIBE for it: true if the broker sends no receipt for it.
     typealias Written = (STOMPRoute, Result<Bool, STOMPError>)
 
     unowned var core: STOMPClientCore!
@@ -53,21 +53,23 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
         orderedRoutes.map { ($0, write($0, to: &engine)) }
     }
 
-    /// Writes SUBSCRIBE with a receipt. True if the broker subscribes the route without SUBSCRIBE, and sends no receipt.
+    /// Writes SUBSCRIBE, with a receipt if the broker sends those. True if none is awaited, also because the broker
+    /// subscribes the route without SUBSCRIBE.
     private func write(_ route: STOMPRoute, to engine: inout STOMPEngine) -> Result<Bool, STOMPError> {
         do throws(STOMPError) {
             if route.receivers.areRequests, try expectReplies(on: route, &engine) { return .success(true) }
             let headers = try route.options.headers(
                 for: engine.profile, acknowledgement: route.acknowledgement, clientID: core.configuration.clientID)
+            let sendsReceipts = engine.profile.sendsReceipts
             do throws(STOMPUsageError) {
                 try engine.subscribe(
                     id: route.id, destination: route.destination, acknowledgement: route.acknowledgement,
                     headers: headers, token: route.token,
-                    receiptToken: STOMPMachine.requestBit | route.token, at: core.loop.now)
+                    receiptToken: sendsReceipts ? STOMPMachine.requestBit | route.token : nil, at: core.loop.now)
             } catch {
                 return .failure(STOMPError(error))
             }
-            return .success(false)
+            return .success(!sendsReceipts)
         } catch {
             return .failure(error)
         }
@@ -120,7 +122,7 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
         case .failure(let error):
             switch error.code {
             // This is not the broker's answer: the next connection subscribes.
-            case .connectionLost: break
+            case .connectionLost: route.isUnanswered = true
             // An ERROR without a receipt-id may refer to a frame that had no receipt. A subscription that has worked before
             // fails with the second one in a row.
             case .refused
@@ -133,7 +135,8 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
                     return
                 }
                 // The server is at fault, not the subscription: the next connection subscribes.
-                core.giveUpConnection(.resubscriptionLate(route.destination))
+                core.giveUpConnection(
+                    .resubscriptionLate(route.destination, core.link.perform { $0.engine.receiptHint }))
             case .timedOut:
                 fail(route, error)
                 // The broker may have subscribed it nevertheless.
@@ -144,7 +147,7 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
     }
 
     func subscribed(_ route: STOMPRoute) {
-        route.presumedRefusals = 0
+        (route.presumedRefusals, route.unansweredEnds) = (0, 0)
         if let call = route.call {
             route.call = nil
             call.end(.success(()))
@@ -222,10 +225,11 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
         }
         var unanswered = 0
         defer { tellEnd(of: route, unanswered) }
+        let sendsReceipts = core.profile.sendsReceipts
         let durable = route.options.durableName.flatMap { core.profile.durableHeaders(name: $0) }
         do throws(STOMPError) {
             unanswered = try core.sender.write(urgent: true) { engine, now throws(STOMPUsageError) in
-                let token = STOMPMachine.requestBit | receipt
+                let token = sendsReceipts ? STOMPMachine.requestBit | receipt : nil
                 guard let durable, engine.profile.deletesDurableApart else {
                     return try engine.unsubscribe(
                         id: route.id, headers: durable ?? [:], receiptToken: token, at: now)
@@ -235,7 +239,7 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
                 return unanswered
             }
             route.endedAtBroker = true
-            unsubscribes[receipt] = call
+            if sendsReceipts { unsubscribes[receipt] = call } else { call.end(.success(())) }
         } catch {
             call.end(.failure(error))
         }
@@ -252,6 +256,21 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
 
     /// In the order of their subscription.
     private var orderedRoutes: [STOMPRoute] { routes.values.sorted { $0.token < $1.token } }
+
+    /// Why the connection ended, naming the subscription whose SUBSCRIBE was the first without an answer on three connections
+    /// in a row: the server may end them because of it. RabbitMQ closes a WebSocket before its ERROR arrives.
+    func naming(_ reason: STOMPError) -> STOMPError {
+        let unanswered = routes.values.filter(\.isUnanswered)
+        for route in unanswered { route.isUnanswered = false }
+        guard let first = unanswered.min(by: { $0.token < $1.token }),
+            reason.code == .connectionLost, reason.serverError == nil, !reason.isSilenceOrViolation
+        else { return reason }
+        if first.unansweredEnds < .max { first.unansweredEnds += 1 }
+        guard first.unansweredEnds >= 3 else { return reason }
+        return reason.hinting(
+            " The last \(first.unansweredEnds) connections ended before SUBSCRIBE to '\(first.destination)' was answered: check that destination, and whether this user may read it."
+        )
+    }
 
     func connectionClosed(_ reason: STOMPError) {
         pausedRoutes.removeAll()

@@ -126,13 +126,34 @@ extension STOMPEngine {
     }
 
     mutating func checkReceipts() throws(STOMPUsageError) {
-        let most = max(1, configuration.maximumReceipts)
+        let most = Int(clamping: receiptLimit)
         // One receipt that stays open holds the numbers after it, so the span has a bound too.
         guard receipts.pending < most, receipts.span / 16 < most else {
+            try requireReceipts()
             throw STOMPUsageError(
                 .tooManyReceipts,
                 "\(receipts.pending) receipts are pending; the limit is \(most). Wait for some, or raise maximumReceipts."
             )
+        }
+    }
+
+    func requireReceipts() throws(STOMPUsageError) {
+        try require(
+            receiptLimit > 0, .unsupportedByBroker,
+            "\(profile.name) sends no receipts, so that nothing confirms the frame. Send it without waiting for one, or set another profile."
+        )
+    }
+
+    /// A message has proved a subscription: its receipt, of this number, is not awaited any longer. That is no progress for
+    /// other receipts.
+    mutating func subscriptionProved(_ number: UInt64, into effects: inout STOMPEffects) {
+        guard let token = receipts.take(number) else { return }
+        effects.completions.append(STOMPReceiptCompletion(token: token, outcome: .received))
+        guard owedReceipt == number else { return }
+        owedReceipt = receipts.oldest ?? 0
+        // As if the next one had been the first: from the time when it was written.
+        if owedReceipt != 0 {
+            receiptWait.skip(to: receipts.nextDeadline.advanced(byNanoseconds: -configuration.receiptTimeout))
         }
     }
 

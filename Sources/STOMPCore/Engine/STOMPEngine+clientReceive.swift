@@ -30,6 +30,7 @@ extension STOMPEngine {
         phase = .connected
         phaseDeadline = .max
         timing = HeartBeatTiming(heartBeat, at: now)
+        receiptLimit = profile.sendsReceipts ? UInt32(clamping: max(1, configuration.maximumReceipts)) : 0
         receiptWait.start(timeout: configuration.acknowledgementTimeout, at: now)
         effects.report(
             .connected(
@@ -72,7 +73,11 @@ extension STOMPEngine {
         var record = STOMPMessageRecord(scanner, base)
         if scanner.subscription.isSet {
             if let index = indexOfSubscription(bytes, base) {
-                record.subscription = subscriptions.received(at: index)
+                if subscriptions.entries[index].notesMessages {
+                    let receipt = subscriptions.noteMessage(at: index)
+                    if receipt != 0 { subscriptionProved(receipt, into: &effects) }
+                }
+                record.subscription = subscriptions.entries[index].token
             }
         } else if let index = indexByDestination(bytes, base) {
             record.subscription = subscriptions.received(at: index)
@@ -123,6 +128,7 @@ extension STOMPEngine {
         // A receipt that is not awaited arrived too late or is unknown; ignore it.
         guard let number = receiptNumber(bytes, base) else { return }
         if number == disconnectReceipt { return finishDisconnect(into: &effects) }
+        hasReceivedReceipts = true
         if !transactionReceipts.isEmpty {
             if transactionReceipts.holdsBack(number) { return }
             // After the completion of the SEND, if that has one.
@@ -169,17 +175,27 @@ extension STOMPEngine {
             effects.completions.append(STOMPReceiptCompletion(token: token, outcome: .sessionEnded))
         }
         // The waiter that ERROR names, or the only one; without a name the oldest is the best guess, since servers
-        // handle frames in order.
+        // handle frames in order. One about a subscription is no answer to another frame: RabbitMQ sends it when it
+        // cancels the subscription, for example because its queue is gone.
+        var message = "The server ended the session: \(error.sentence)"
         let isAlone = receipts.pending == 1
         if let number = receiptNumber(bytes, base), number != disconnectReceipt, let token = receipts.take(number) {
             effects.completions.append(STOMPReceiptCompletion(token: token, outcome: .refused))
+        } else if !scanner.receiptID.isSet, phase == .connected, scanner.subscription.isSet {
+            if let index = indexOfSubscription(bytes, base) {
+                let subscription = subscriptions.entries[index]
+                if let token = receipts.take(subscription.receipt) {
+                    effects.completions.append(STOMPReceiptCompletion(token: token, outcome: .refused))
+                }
+                message =
+                    "The server ended the session because of the subscription to '\(subscription.destination)': \(error.sentence) Check whether that destination still exists; the next connection subscribes again."
+            }
         } else if !scanner.receiptID.isSet, phase == .connected, let token = receipts.takeOldest() {
             effects.completions.append(
                 STOMPReceiptCompletion(token: token, outcome: isAlone ? .refused : .presumablyRefused))
         }
         if phase == .leaving { return finishDisconnect(into: &effects) }
         fail(
-            STOMPConnectionFailure(.error, "The server ended the session: \(error.sentence)", error: error),
-            waits: .sessionEnded, into: &effects)
+            STOMPConnectionFailure(.error, message, error: error), waits: .sessionEnded, into: &effects)
     }
 }

@@ -88,8 +88,10 @@ extension STOMPEngine {
     private mutating func failForReceipts(_ receiptID: String, into effects: inout STOMPEffects) {
         let silence = receiptWait.gaveUp()
         effects.report(.acknowledgementTimedOut(receiptID: receiptID, after: silence))
+        let hint =
+            receiptHint.isEmpty ? " Check the server, or raise acknowledgementTimeout if it needs longer." : receiptHint
         let message =
-            "The server sent no RECEIPT for \(Duration.nanoseconds(silence)); the frame with the receipt \(receiptID) has waited longest. Check the server, or raise acknowledgementTimeout if it needs longer."
+            "The server sent no RECEIPT for \(Duration.nanoseconds(silence)); the frame with the receipt \(receiptID) has waited longest.\(hint)"
         fail(STOMPConnectionFailure(.acknowledgementTimeout, message), waits: .connectionLost, into: &effects)
     }
 

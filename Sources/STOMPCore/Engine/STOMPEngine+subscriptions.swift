@@ -1,7 +1,8 @@
 // SUBSCRIBE, UNSUBSCRIBE, ACK, NACK.
 
 extension STOMPEngine {
-    /// Subscribes. Messages carry `token`; they may come before the receipt does.
+    /// Subscribes. Messages carry `token`; they may come before the receipt does. The first one that names the subscription
+    /// proves that SUBSCRIBE was accepted, and completes the wait for the receipt.
     ///
     /// The id is always sent, in 1.0 too. Throws before anything is written.
     public mutating func subscribe(
@@ -19,6 +20,7 @@ extension STOMPEngine {
             subscriptions.index(of: wireID) == nil, .duplicateSubscription,
             "There is a subscription with the id \"\(id)\" already. Choose another, or unsubscribe first.")
         let receiptName = try checkHeaders(headers, ReservedHeaders.subscribe, hasToken: receiptToken != nil)
+        if receiptToken != nil { try requireReceipts() }
         try checkBrokerLimits(headers, destination)
         let number = receiptToken != nil && receiptName == nil ? receipts.nextNumber : 0
         try FrameWriter.writeFrame(
@@ -33,7 +35,10 @@ extension STOMPEngine {
             if number != 0 { writer.put("receipt", number) }
         }
         timing.wrote(at: now)
-        subscriptions.insert(.init(id: wireID, destination: destination, ackMode: acknowledgement, token: token))
+        subscriptions.insert(
+            .init(
+                id: wireID, destination: destination, ackMode: acknowledgement, token: token,
+                receipt: receiptToken == nil ? 0 : receipts.nextNumber))
         if let receiptToken { addReceipt(receiptToken, receiptName, at: now) }
     }
 
@@ -208,7 +213,7 @@ extension STOMPEngine {
         _ receiptToken: UInt64?, boundsReceipts: Bool = true, at now: Int64, _ head: (inout FrameWriter) -> Void
     ) throws(STOMPUsageError) {
         let receiptName = try checkHeaders(headers, reserved, hasToken: receiptToken != nil)
-        if boundsReceipts, receiptToken != nil { try checkReceipts() }
+        if receiptToken != nil { try boundsReceipts ? checkReceipts() : requireReceipts() }
         let number = receiptToken != nil && receiptName == nil ? receipts.nextNumber : 0
         try FrameWriter.writeFrame(
             into: &output, command, STOMPEscaping(version), headRoom: room + 96, headers: headers

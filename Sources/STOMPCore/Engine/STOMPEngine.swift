@@ -60,6 +60,11 @@ public struct STOMPEngine: ~Copyable, Sendable {
     public internal(set) var connection: UInt32 = 0
     /// The version of this connection; 1.2 before it is known.
     public internal(set) var version = STOMPVersion.v12
+    // These two are here because there is room for them: an engine must not be larger without need.
+    /// Whether RECEIPT has come for any frame other than DISCONNECT, on any connection.
+    package internal(set) var hasReceivedReceipts = false
+    /// The receipts that may be awaited on this connection; 0 if the broker sends none.
+    var receiptLimit: UInt32 = 0
     /// What is known about the broker; ``STOMPBrokerProfile/generic`` before CONNECTED.
     public internal(set) var profile = STOMPBrokerProfile.generic
     /// What both sides agreed on, in milliseconds; zeros before CONNECTED.
@@ -127,6 +132,13 @@ public struct STOMPEngine: ~Copyable, Sendable {
 
     /// The same for a caller that asks after each frame, see ``nextDeadlineInPlace()``.
     package mutating func pendingReceiptsInPlace() -> Int { receipts.pending }
+
+    /// What to do about missing receipts if there has never been one; else empty.
+    package var receiptHint: String {
+        hasReceivedReceipts
+            ? ""
+            : " It has sent no RECEIPT on any connection of this client: if it supports none, as Spring's simple broker, set profile to .springSimple in the configuration, or to a profile whose sendsReceipts is false."
+    }
 
     func require(
         _ condition: Bool, _ code: STOMPUsageError.Code, _ message: @autoclosure () -> String

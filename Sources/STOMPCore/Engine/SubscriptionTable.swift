@@ -10,13 +10,26 @@ struct SubscriptionTable {
         var id: [UInt8]
         var destination: String
         var ackMode: STOMPAckMode
+        /// Whether the next message has to be noted: those of mode `auto` only until the first one.
+        private(set) var notesMessages: Bool
         var token: UInt64
+        /// The number of the receipt of SUBSCRIBE, until a message has proved that SUBSCRIBE was accepted; 0 for none.
+        private(set) var receipt: UInt64
         /// Those of mode `auto` are not counted.
         var unanswered: UnansweredMessages
 
-        init(id: [UInt8], destination: String, ackMode: STOMPAckMode, token: UInt64) {
+        init(id: [UInt8], destination: String, ackMode: STOMPAckMode, token: UInt64, receipt: UInt64 = 0) {
             (self.id, self.destination, self.ackMode, self.token) = (id, destination, ackMode, token)
+            self.receipt = receipt
+            notesMessages = ackMode != .auto || receipt != 0
             unanswered = UnansweredMessages(ackMode)
+        }
+
+        /// A message that names the subscription arrived. Returns the number of the receipt that it makes needless, or 0.
+        mutating func noteMessage() -> UInt64 {
+            if ackMode != .auto { unanswered.received() }
+            defer { (receipt, notesMessages) = (0, ackMode != .auto) }
+            return receipt
         }
     }
 
@@ -61,8 +74,10 @@ struct SubscriptionTable {
         }
     }
 
-    /// A message arrived for an entry. Returns the entry's token.
-    @inline(__always)
+    /// A message that names an entry arrived. Returns the number of the receipt that it makes needless, or 0.
+    mutating func noteMessage(at index: Int) -> UInt64 { entries[index].noteMessage() }
+
+    /// A message arrived for an entry, which it does not name. Returns the entry's token.
     mutating func received(at index: Int) -> UInt64 {
         if entries[index].ackMode != .auto { entries[index].unanswered.received() }
         return entries[index].token

@@ -73,6 +73,16 @@ extension STOMPBrokerProfile {
         return profile
     }()
 
+    /// The simple broker of Spring, which sends no receipts. Its CONNECTED has no `server` header, so it has to be chosen.
+    ///
+    /// Not for Spring's relay to another broker: that passes on what the other broker sends.
+    public static let springSimple: STOMPBrokerProfile = {
+        var profile = STOMPBrokerProfile(name: "Spring's simple broker", serverPrefix: "")
+        profile.supportsSelectors = true
+        profile.sendsReceipts = false
+        return profile
+    }()
+
     /// In the order in which `server` headers are tried.
     public static let known: [STOMPBrokerProfile] = [.rabbitMQ, .artemis, .activeMQ, .loopback]
 

@@ -63,6 +63,11 @@ public struct STOMPBrokerProfile: Sendable, Hashable {
     public var nackRedeliversAtOnce = false
     /// A SEND without `content-length` becomes a text message there, one with it a message of bytes.
     public var missingContentLengthMeansText = false
+    /// Whether the broker sends RECEIPT for the frames that ask for it, other than DISCONNECT. Default: true.
+    ///
+    /// Where it does not, SUBSCRIBE and UNSUBSCRIBE carry no `receipt` and count as done once they are written. A call that
+    /// waits for a receipt fails with ``STOMPUsageError/Code/unsupportedByBroker``. (STOMP 1.2 "Standard Headers", "RECEIPT")
+    public var sendsReceipts = true
     /// ERROR names the receipt of the frame that failed.
     public var errorNamesReceipt = false
     /// A frame that failed gets a RECEIPT after its ERROR; the RECEIPT then means nothing.

@@ -120,6 +120,8 @@ extension STOMPUsageError.Code {
     public static var tooManyReceipts: Self { Self("tooManyReceipts") }
     /// A broker limit known from its profile would be exceeded.
     public static var brokerLimit: Self { Self("brokerLimit") }
+    /// The broker, as its profile describes it, cannot do this.
+    public static var unsupportedByBroker: Self { Self("unsupportedByBroker") }
     /// An option is out of its range.
     public static var invalidOption: Self { Self("invalidOption") }
 }
