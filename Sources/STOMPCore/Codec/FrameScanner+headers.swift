@@ -79,7 +79,10 @@ extension FrameScanner {
                     let isEmpty =
                         found - base == lineStart
                         || (found - base == lineStart + 1 && bytes.byte(at: found - 1) == UInt8(ascii: "\r"))
-                    guard isEmpty else { throw .noColon(bytes, base + lineStart, found) }
+                    if !isEmpty {
+                        try continueValue(bytes, base, upTo: found, limits)
+                        continue
+                    }
                     try finishHeaders(bytes, base, found + 1 - base, version, limits)
                     return true
                 }
@@ -113,6 +116,39 @@ extension FrameScanner {
             lineStart = cursor
             colon = -1
         }
+    }
+
+    /// Takes a line without a colon, which continues the value before it. Only the `message` of ERROR may have such lines:
+    /// ActiveMQ writes the texts of exceptions there as they are, and they tell why the connection is refused.
+    private mutating func continueValue(
+        _ bytes: RawSpan, _ base: Int, upTo feed: Int, _ limits: STOMPLimits
+    ) throws(STOMPProtocolError) {
+        guard command == .error, followsMessage(bytes, base) else { throw .noColon(bytes, base + lineStart, feed) }
+        guard feed - base - lineStart <= limits.maximumLineBytes else {
+            throw .limit("a header line", limits.maximumLineBytes, "bytes")
+        }
+        headerCount &+= 1
+        guard headerCount <= limits.maximumHeaders else {
+            throw .limit("a frame", limits.maximumHeaders, "headers")
+        }
+        let traits = TextTraits(bytes, from: base + lineStart, to: feed)
+        isASCII = isASCII && traits.isASCII
+        hasEscapes = hasEscapes || traits.hasBackslash
+        hasReturns = hasReturns || traits.hasReturn
+        cursor = feed + 1 - base
+        lineStart = cursor
+    }
+
+    /// Whether the line before the current one is the header `message`, or continues it.
+    private func followsMessage(_ bytes: RawSpan, _ base: Int) -> Bool {
+        guard lineStart > headerStart else { return false }
+        let end = base + lineStart - 1
+        var start = end
+        while start > base + headerStart, bytes.byte(at: start - 1) != UInt8(ascii: "\n") { start -= 1 }
+        // One without a colon was taken because it continues it.
+        guard let colon = bytes.firstOffset(of: UInt8(ascii: ":"), from: start, to: end) else { return true }
+        let name = bytes.trimmingBlanks(start..<colon)
+        return name.count == 7 && bytes.holds("message", at: name.lowerBound)
     }
 
     /// The name of the current line, without the blanks that 1.0 peers may put around it. A handshake that names no

@@ -10,11 +10,14 @@ public struct STOMPHeaderReader: Sendable, Hashable {
     /// Whether blanks around names and values belong to the syntax, as 1.0 peers write it (`session: x`). From 1.1 on
     /// they are part of the value (STOMP 1.1 "Overview").
     public var trimsBlanks: Bool
+    /// Whether a line without a colon continues the value before it, as in the `message` of an ERROR.
+    private let joinsLines: Bool
 
     /// The reader for frames of that command in that version.
     public init(version: STOMPVersion, command: STOMPCommand = .message) {
         escaping = STOMPEscaping(version, for: command)
         trimsBlanks = version == .v10
+        joinsLines = command == .error
     }
 
     /// All header lines in `block`, which holds nothing else and begins with the first of them.
@@ -22,10 +25,13 @@ public struct STOMPHeaderReader: Sendable, Hashable {
         var fields: [STOMPHeaders.Field] = []
         var line = HeaderLine(at: 0, in: block)
         while let current = line {
-            fields.append(
-                .init(
-                    string(block, current.nameStart, current.nameEnd),
-                    string(block, current.valueStart, current.valueEnd)))
+            let name = string(block, current.nameStart, current.nameEnd)
+            if joinsLines, !current.hasColon, let last = fields.indices.last {
+                let needsBlank = !fields[last].value.isEmpty && !name.isEmpty
+                fields[last].value += needsBlank ? " " + name : name
+            } else {
+                fields.append(.init(name, string(block, current.valueStart, current.valueEnd)))
+            }
             line = HeaderLine(at: current.next, in: block)
         }
         return STOMPHeaders(fields)
@@ -122,6 +128,8 @@ struct HeaderLine {
     var valueEnd: Int
     /// Where the next line begins.
     var next: Int
+    /// A line without a colon is the name alone.
+    var hasColon: Bool { nameEnd < valueStart }
 
     /// The line that begins at `start`; nil at the end of the block or at an empty line.
     init?(at start: Int, in block: RawSpan) {

@@ -43,6 +43,79 @@ import Wire
         #expect(client.takeLog() == ["error no", "failed error", "receipt 1 sessionEnded", "close"])
     }
 
+    /// RabbitMQ sends it when a queue is deleted, or the node of the queue goes down.
+    private static let cancelled =
+        "ERROR\nmessage:Server cancelled subscription\nsubscription:s\ncontent-type:text/plain\n\nThe server has canceled.\0"
+
+    @Test(arguments: [1, 2]) func `an error about a subscription refuses no other frame, and names its destination`(
+        waits: Int
+    ) throws {
+        let client = try ScriptedEngine.connected(server: "RabbitMQ/3.10.8")
+        try client.engine.subscribe(id: "s", destination: "/queue/jobs", token: 7, at: 0)
+        for token in 1...waits {
+            try client.engine.send(destination: "/q", body: [], receiptToken: UInt64(token), at: 0)
+        }
+        let bytes = Array(Self.cancelled.utf8)
+        _ = client.engine.receive(bytes.span.bytes, at: 0, into: &client.effects)
+        #expect(client.effects.completions.map(\.outcome) == Array(repeating: .sessionEnded, count: waits))
+        guard case .connectionFailed(let failure)? = client.effects.events.last?.kind else {
+            Issue.record("the connection has not failed")
+            return
+        }
+        #expect(failure.reason == .error)
+        #expect(failure.message.contains("'/queue/jobs'") && failure.message.contains("Server cancelled subscription"))
+    }
+
+    @Test func `an error about a subscription whose SUBSCRIBE is unanswered refuses that, and no older frame`() throws {
+        let client = try client(waits: 1)
+        try client.engine.subscribe(id: "s", destination: "/queue/jobs", token: 7, receiptToken: 2, at: 0)
+        client.receive(Self.cancelled)
+        #expect(
+            client.takeLog() == [
+                "error Server cancelled subscription", "failed error", "receipt 2 refused", "receipt 1 sessionEnded",
+                "close",
+            ])
+    }
+
+    /// ActiveMQ escapes nothing in an ERROR before CONNECTED, so that the text of an exception may have several lines.
+    @Test func `a line without a colon in an error continues the value before it`() throws {
+        let client = try ScriptedEngine()
+        client.open()
+        let text = "ERROR\nmessage:LDAP says\nUser name [ann] or password is invalid.\r\n[code 49]\nlast:x\n\nbody\0"
+        let bytes = Array(text.utf8)
+        _ = client.engine.receive(bytes.span.bytes, at: 0, into: &client.effects)
+        guard case .errorReceived(let error)? = client.effects.events.first?.kind else {
+            Issue.record("no error")
+            return
+        }
+        #expect(error.message == "LDAP says User name [ann] or password is invalid. [code 49]")
+        #expect(error.headers["last"] == "x" && error.detail == "body")
+        guard case .connectionFailed(let failure)? = client.effects.events.last?.kind else {
+            Issue.record("the connection has not failed")
+            return
+        }
+        #expect(failure.reason == .credentialsRefused)
+    }
+
+    @Test(arguments: [
+        "ERROR\nno colon\nmessage:x\n\n\0", "ERROR\nmessage:x\nreceipt-id:1\nno colon\n\n\0",
+        "CONNECTED\nversion:1.2\nno colon\n\n\0",
+    ])
+    func `other lines without a colon are refused`(frame: String) throws {
+        let client = try ScriptedEngine()
+        client.open()
+        client.receive(frame)
+        #expect(client.takeLog().first == "failed violation(malformedHeader)")
+    }
+
+    @Test func `lines without a colon count as headers`() throws {
+        var configuration = STOMPEngineConfiguration()
+        configuration.limits.maximumHeaders = 10
+        let client = try ScriptedEngine.connected(configuration: configuration)
+        client.receive("ERROR\nmessage:x\n" + String(repeating: "more\n", count: 10) + "\n\0")
+        #expect(client.takeLog().first == "failed violation(limitExceeded)")
+    }
+
     @Test func laterReceiptDoesNotOverturnAnError() throws {
         let client = try client(waits: 2)
         client.receive("ERROR\nmessage:no\n\n\0\nRECEIPT\nreceipt-id:1\n\n\0\nRECEIPT\nreceipt-id:2\n\n\0\n")
