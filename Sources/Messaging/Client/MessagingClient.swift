@@ -11,7 +11,8 @@ public protocol MessagingClient: Actor, CustomStringConvertible, CustomReflectab
     @_documentation(visibility: internal)
     nonisolated var shell: ClientShell<Failure, Event, Record> { get }
 
-    /// Disconnects gracefully, at the latest after three seconds. ``connect()`` may be called again.
+    /// Disconnects gracefully, at the latest after three seconds and the time that an MQTT session store needs. ``connect()``
+    /// may be called again.
     nonisolated(nonsending) func disconnect() async
     /// Disconnects gracefully and opens no connection until ``resume()``.
     nonisolated(nonsending) func suspend() async
