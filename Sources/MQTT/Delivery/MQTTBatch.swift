@@ -81,7 +81,7 @@ public final class MQTTBatch: DeliveryBatch, @unchecked Sendable {
 
     @usableFromInline package func noteTaken(_ count: Int) { taken.store(count, ordering: .relaxed) }
 
-    @usableFromInline package var byteCount: Int { storage.memory + aliasTopics.capacity }
+    @usableFromInline package var byteCount: Int { storage.memory + aliasTopics.count }
 
     /// The topic of a message; made for each call unless all messages have one topic.
     @inlinable

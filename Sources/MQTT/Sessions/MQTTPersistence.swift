@@ -14,8 +14,8 @@ final class MQTTPersistence: Sendable {
 
     private enum Phase {
         case unopened
-        /// With the callers that wait until it is open.
-        case opening([(call: Call, purpose: Purpose)])
+        /// With the callers that wait until it is open; those without a purpose wait to close it.
+        case opening([(call: Call, purpose: Purpose?)])
         case open(MQTTJournal)
         /// With the callers that wait until it is closed.
         case closing([Call])
@@ -130,7 +130,7 @@ final class MQTTPersistence: Sendable {
         let result = phase.withLock { phase -> (journal: MQTTJournal?, waits: Bool) in
             switch phase {
             case .unopened: return (nil, false)
-            case .opening(let calls): phase = .opening(calls + (call.map { [($0, .change)] } ?? []))
+            case .opening(let calls): phase = .opening(calls + (call.map { [($0, nil)] } ?? []))
             case .closing(let calls): phase = .closing(calls + (call.map { [$0] } ?? []))
             case .open(let journal):
                 guard condition(journal) else { return (nil, false) }
@@ -199,6 +199,10 @@ final class MQTTPersistence: Sendable {
         thread.run { [self] in
             do {
                 let stored = try store.open()
+                if closesAtOnce() {
+                    store.close()
+                    return closed()
+                }
                 let clientID = try identifier(stored, core.clientIDTemplate)
                 let journal = MQTTJournal(store, thread: thread, loop: core.loop) { [weak core] ticket in
                     if let core { Self.persisted(through: ticket, core) }
@@ -214,6 +218,18 @@ final class MQTTPersistence: Sendable {
             } catch {
                 opened(.failure(MQTTError(store: error)))
             }
+        }
+    }
+
+    /// Whether the client has stopped since, so that nobody waits but who wants the store closed. Subscriptions do not get what
+    /// is in it then: they would get it once more when it is opened again.
+    private func closesAtOnce() -> Bool {
+        phase.withLock { phase in
+            guard case .opening(let calls) = phase, calls.contains(where: { $0.purpose == nil }),
+                calls.allSatisfy({ $0.purpose == nil || $0.call.isOver })
+            else { return false }
+            phase = .closing(calls.map(\.call))
+            return true
         }
     }
 

@@ -16,8 +16,20 @@ package struct BatchStorage<Record: Sendable>: Sendable {
 
     @inlinable package var capacity: Int { bytes.capacity + records.capacity * MemoryLayout<Record>.stride }
 
-    /// The memory of a batch with these arrays, in bytes, room that is not used included.
-    @inlinable package var memory: Int { capacity + Self.overhead }
+    /// The memory of a batch with these arrays, in bytes, room that earlier uses have left included.
+    @inlinable package var memory: Int {
+        let stride = MemoryLayout<Record>.stride
+        return Self.memory(of: bytes.count, in: bytes.capacity)
+            + Self.memory(of: records.count * stride, in: records.capacity * stride) + Self.overhead
+    }
+
+    /// What malloc adds to an array that is about as large as what is in it does not count: it depends on all that the process
+    /// has allocated before, and two runs of a simulation would pause at different messages. The room of others counts in
+    /// powers of two, for the same reason.
+    @inlinable static func memory(of count: Int, in capacity: Int) -> Int {
+        if capacity <= 2 * count + 64 { return count }
+        return 1 << (Int.bitWidth - (capacity - 1).leadingZeroBitCount)
+    }
 
     /// What a batch takes beside its contents: its object, the heads of its arrays, its place in a queue, and what malloc
     /// adds to each. Most of a batch of one small message.

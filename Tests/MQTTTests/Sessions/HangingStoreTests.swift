@@ -85,6 +85,52 @@ struct HangingStoreTests {
         await client.disconnect()
     }
 
+    /// Seed 20261206003232: the store opened after the client had stopped, was closed, and opened again for the next start.
+    @Test func `what is in a store that opens after the client has stopped comes once, when the client starts again`()
+        async throws
+    {
+        let bench = try await Bench()
+        let store = GatedStore()
+        let client = bench.client("worker") {
+            $0.version = .v5_0
+            $0.cleanStart = false
+            $0.sessionExpiry = .seconds(60)
+            $0.sessionStore = store
+        }
+        let sender = try await bench.connected()
+        try await client.connect()
+        let first = try await client.subscribe(to: "a", qos: .exactlyOnce)
+        await client.disconnect()
+        withExtendedLifetime(first) {}
+        // The session gets it, for which nobody subscribes at first.
+        try await sender.publish("job", to: "a", qos: .exactlyOnce)
+        try await client.connect()
+        #expect(await eventually { client.core.link.perform { $0.unmatched.count } == 1 })
+        await client.disconnect()
+        store.opens.store(false, ordering: .releasing)
+        await client.start()
+        #expect(await eventually { client.core.persistence?.waitingCount == 1 })
+        let leaving = Task { await client.disconnect() }
+        // Until it waits for the store, to close it.
+        #expect(await eventually { client.core.persistence?.waitingCount ?? 0 >= 2 })
+        let received = Mutex<[String?]>([])
+        let working = Task {
+            for try await job in client.subscription(to: "a", qos: .exactlyOnce, acknowledgement: .manual) {
+                received.withLock { $0.append(job.text) }
+            }
+        }
+        #expect(await eventually { client.core.subscriptions.knownRouter?.entries.isEmpty == false })
+        store.opens.store(true, ordering: .releasing)
+        await leaving.value
+        try await client.connect()
+        try await sender.publish("end", to: "a", qos: .exactlyOnce)
+        #expect(await eventually { received.withLock { $0.last == "end" } })
+        #expect(received.withLock { $0 } == ["job", "end"])
+        await client.disconnect()
+        try await working.value
+        await bench.stop()
+    }
+
     @Test func `a message that waits for a store that hangs is refused when the client stops`() async throws {
         let store = GatedStore()
         store.opens.store(false, ordering: .releasing)
