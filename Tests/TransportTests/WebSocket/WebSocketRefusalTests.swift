@@ -2,6 +2,7 @@ import TestSupport
 import Testing
 import Transport
 import WebSocketCore
+import Wire
 
 /// Servers that do not open a WebSocket, over real sockets.
 @Suite(.turns) struct WebSocketRefusalTests {
