@@ -180,7 +180,7 @@ extension MQTTSubscriptions {
         let allowed = info.version == .v5_0 ? info.limits.maximumQoS : nil
         // The session that the server has now holds none of them, also if it is kept before it has answered a SUBSCRIBE.
         if !sessionPresent { for entry in router.entries.values { entry.lastGranted = nil } }
-        let all = !sessionPresent || core.settings.resubscribesWithSessionPresent
+        let all = !sessionPresent || info.sessionMayBeAnother || core.settings.resubscribesWithSessionPresent
         let keys = router.orderedEntries.filter {
             all || $0.value.isShared || !$0.value.callers.isEmpty || $0.value.lacksGrant(allowed)
         }
@@ -188,6 +188,8 @@ extension MQTTSubscriptions {
         let asked = Set(keys)
         for (key, entry) in router.entries where !asked.contains(key) { entry.granted = entry.lastGranted }
         send(keys, comesFirst: true, sessionPresent: sessionPresent)
+        // Until it has answered, also on a later connection.
+        if info.sessionMayBeAnother { for key in keys { router.entries[key]?.lastGranted = nil } }
     }
 
     // MARK: Responses

@@ -167,6 +167,14 @@ struct InboundOrder: Sendable {
         return false
     }
 
+    /// Whether a QoS 2 message with this packet identifier has come on this connection and has no PUBREC yet.
+    func holds(_ packetID: UInt16) -> Bool {
+        (0..<count).contains { offset in
+            let entry = ring[(head + offset) & (ring.count - 1)]
+            return entry.isQoS2 && entry.packetID == packetID
+        }
+    }
+
     /// The QoS 2 entries that are in the ring, oldest first, with their tokens.
     func forEachUnansweredQoS2(_ body: (UInt64, Entry) -> Void) {
         for offset in 0..<count {
@@ -200,6 +208,11 @@ struct InboundOrder: Sendable {
     /// Takes a message of an earlier connection out of those carried over.
     mutating func removeCarried(_ token: UInt64) -> UInt16? {
         carried.removeValue(forKey: token)
+    }
+
+    /// Takes a message of an earlier connection out, whose identifier another message has now.
+    mutating func removeCarried(packetID: UInt16) {
+        for (token, id) in carried where id == packetID { carried[token] = nil }
     }
 
     /// Forgets what was carried over: the session is gone.

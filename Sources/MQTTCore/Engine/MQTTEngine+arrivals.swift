@@ -166,11 +166,22 @@ extension MQTTEngine {
         effects.report(.receiveMaximumExceeded(grantedReceiveMaximum))
     }
 
+    /// Whether a QoS 2 message that was not released came on an earlier connection, and not again on this one.
+    private func isOfEarlierConnection(_ id: UInt16) -> Bool {
+        !session.awaitingRelease.contains(id) && !session.inbound.holds(id)
+    }
+
     /// Records a message of QoS 1 or 2 and returns its token, or nil if it was delivered before.
     mutating func recordArrival(_ view: MQTTPublishView, at now: Int64) throws(MQTTProtocolError) -> UInt64? {
         let id = view.packetID
         let isQoS2 = view.flags.isExactlyOnce
-        let isKnown = isQoS2 && session.received.contains(id)
+        var isKnown = isQoS2 && session.received.contains(id)
+        if isKnown, session.doubt == .mayBeAnother, !view.flags.isDuplicate, isOfEarlierConnection(id) {
+            // Its own repetitions have DUP set [MQTT-3.3.1-1].
+            if session.answered.contains(id) { receivedTicket = store(.receivedReleased(packetID: id)) }
+            session.forgetReceived(id)
+            isKnown = false
+        }
         if !isKnown && inboundRoom <= 0 {
             throw MQTTProtocolError(
                 .receiveMaximumExceeded,

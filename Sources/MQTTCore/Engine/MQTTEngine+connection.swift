@@ -41,7 +41,10 @@ extension MQTTEngine {
     public mutating func connectionClosed(at now: Int64, into effects: inout MQTTEffects) {
         guard phase != .closed else { return }
         // CONNACK may have been on its way: then the server has a session that we began.
-        if phase == .connecting && !isServer { session.isHeld = true }
+        if phase == .connecting && !isServer {
+            session.isHeld = true
+            session.doubt = .connectUnanswered
+        }
         let unanswered = findUnanswered()
         phase = .closed
         leaving.value = nil
@@ -148,6 +151,8 @@ extension MQTTEngine {
         let sessionExpiry = properties.sessionExpiryInterval ?? connectSessionExpiry
         sessionEndsWithConnection = version.hasProperties ? sessionExpiry == 0 : opening.cleanStart
         session.isHeld = true
+        let mayBeAnother = sessionPresent && session.doubt == .connectUnanswered
+        if mayBeAnother { session.doubt = .mayBeAnother }
         connectDeadline = .max
         authentication = MQTTAuthenticationTurns()
         let seconds = properties.serverKeepAlive ?? opening.keepAlive
@@ -162,7 +167,8 @@ extension MQTTEngine {
             .connected(
                 MQTTConnectionInfo(
                     version: version, sessionPresent: sessionPresent, clientID: clientID,
-                    keepAlive: seconds, sessionExpiry: sessionExpiry, limits: limits, properties: properties)))
+                    keepAlive: seconds, sessionExpiry: sessionExpiry, limits: limits, properties: properties,
+                    sessionMayBeAnother: mayBeAnother)))
         // Messages that were sent on an earlier connection may have arrived, even if its session has ended with it.
         let wasHeld = !session.isNew || session.window.hasSent
         session.isNew = false

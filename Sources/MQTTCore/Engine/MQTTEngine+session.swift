@@ -19,6 +19,7 @@ extension MQTTEngine {
         let releasesRetired = session.window.releaseRetiredIDs()
         if session.received.count > 0 || releasesRetired { store(.receivedForgotten) }
         session.forgetReceived()
+        session.doubt = .none
         guard session.window.hasProtocolState else { return }
         defer { expectExpiry() }
         guard wasHeld else { return session.window.requeueAll(wereSent: false) }

@@ -21,6 +21,16 @@ public struct MQTTSession: Sendable {
     var isRecorded = false
     /// It was given the record by this engine, and no connection was accepted since: nothing was sent in the session.
     var isNew = false
+    var doubt = Doubt.none
+
+    /// What a client does not know of the server's session, whatever Session Present says.
+    enum Doubt: UInt8 {
+        case none
+        /// A CONNECT had no answer: the server may have begun a session with it, which it calls present from then on.
+        case connectUnanswered
+        /// It has called the session present since: it may know nothing of what came before.
+        case mayBeAnother
+    }
 
     /// A session in which nothing happened yet.
     public init() {}
@@ -39,6 +49,14 @@ public struct MQTTSession: Sendable {
         inbound.removeAllCarried()
     }
 
+    /// Forgets one QoS 2 message, of whose identifier the peer has made another use.
+    mutating func forgetReceived(_ id: UInt16) {
+        received.remove(id)
+        answered.remove(id)
+        refused[id] = nil
+        inbound.removeCarried(packetID: id)
+    }
+
     /// The connection is gone.
     mutating func connectionClosed() {
         window.connectionClosed()
@@ -54,6 +72,7 @@ public struct MQTTSession: Sendable {
         isHeld = false
         isRecorded = false
         isNew = false
+        doubt = .none
     }
 }
 
@@ -101,6 +120,8 @@ extension MQTTSession {
         }
         // Where an identifier was given, a connection may have been accepted or attempted.
         if window.hasProtocolState || received.count > 0 { isHeld = true }
+        // The process before may have ended between its CONNECT and the answer.
+        if isHeld { doubt = .connectUnanswered }
     }
 
     /// The engine's time for that of a record. A message is at most as old as the longest expiry, and not younger than

@@ -100,22 +100,31 @@ extension FrameScanner {
             guard colon > lineStart else {
                 throw STOMPProtocolError(.malformedHeader, "A header line has no name before its colon.")
             }
-            headerCount &+= 1
-            guard headerCount <= limits.maximumHeaders else {
-                throw .limit("a frame", limits.maximumHeaders, "headers")
-            }
+            try countHeader(limits)
             let name = try trimmedName(bytes, base, version)
             let value = Slot(
                 start: Int32(truncatingIfNeeded: colon + 1), end: Int32(truncatingIfNeeded: valueEnd))
             note(bytes, base + name.lowerBound, name.count, value)
-            let traits = TextTraits(bytes, from: base + lineStart, to: feed)
-            isASCII = isASCII && traits.isASCII
-            hasEscapes = hasEscapes || traits.hasBackslash
-            hasReturns = hasReturns || traits.hasReturn
-            cursor = feed + 1 - base
-            lineStart = cursor
-            colon = -1
+            endLine(bytes, base, at: feed)
         }
+    }
+
+    @inline(__always)
+    private mutating func countHeader(_ limits: STOMPLimits) throws(STOMPProtocolError) {
+        headerCount &+= 1
+        guard headerCount <= limits.maximumHeaders else { throw .limit("a frame", limits.maximumHeaders, "headers") }
+    }
+
+    /// Notes what the text of the current line needs, and begins the next one.
+    @inline(__always)
+    private mutating func endLine(_ bytes: RawSpan, _ base: Int, at feed: Int) {
+        let traits = TextTraits(bytes, from: base + lineStart, to: feed)
+        isASCII = isASCII && traits.isASCII
+        hasEscapes = hasEscapes || traits.hasBackslash
+        hasReturns = hasReturns || traits.hasReturn
+        cursor = feed + 1 - base
+        lineStart = cursor
+        colon = -1
     }
 
     /// Takes a line without a colon, which continues the value before it. Only the `message` of ERROR may have such lines:
@@ -127,16 +136,8 @@ extension FrameScanner {
         guard feed - base - lineStart <= limits.maximumLineBytes else {
             throw .limit("a header line", limits.maximumLineBytes, "bytes")
         }
-        headerCount &+= 1
-        guard headerCount <= limits.maximumHeaders else {
-            throw .limit("a frame", limits.maximumHeaders, "headers")
-        }
-        let traits = TextTraits(bytes, from: base + lineStart, to: feed)
-        isASCII = isASCII && traits.isASCII
-        hasEscapes = hasEscapes || traits.hasBackslash
-        hasReturns = hasReturns || traits.hasReturn
-        cursor = feed + 1 - base
-        lineStart = cursor
+        try countHeader(limits)
+        endLine(bytes, base, at: feed)
     }
 
     /// Whether the line before the current one is the header `message`, or continues it.

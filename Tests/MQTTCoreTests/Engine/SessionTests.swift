@@ -87,6 +87,43 @@ struct SessionTests {
         #expect(pair.server.types.filter { $0 == .pubrec }.count == 1)
     }
 
+    /// A server that has lost the session begins another with a CONNECT whose answer is lost, and calls that one present.
+    /// A repetition would have DUP set [MQTT-3.3.1-1].
+    @Test(arguments: [false, true])
+    func `a QoS 2 message of a session that began with an unanswered CONNECT is no repetition`(isRestored: Bool) throws
+    {
+        let pair = EnginePair.persistent(client: { $0.persists = isRestored })
+        try pair.connect()
+        try pair.publish("1", qos: .exactlyOnce, from: pair.server)
+        pair.flush()
+        pair.deliver(to: pair.client)
+        if isRestored {
+            pair.client.engine = MQTTEngine(
+                configuration: pair.client.engine.configuration,
+                session: MQTTSession(restoring: pair.client.engine.session.records))
+        }
+        pair.cut()
+        pair.server.engine = MQTTEngine(configuration: pair.server.engine.configuration)
+        try pair.open()
+        pair.flush()
+        pair.deliver(to: pair.server)
+        pair.cut()
+        try pair.connect()
+        #expect(pair.lastSessionPresent)
+        try pair.publish("2", qos: .exactlyOnce, from: pair.server)
+        pair.settle()
+        #expect(pair.client.texts == ["1", "2"])
+        #expect(pair.client.messages.map(\.packetID) == [1, 1])
+        // What came on this connection is known, with or without DUP.
+        try pair.publish("3", qos: .exactlyOnce, from: pair.server)
+        pair.flush()
+        pair.deliver(to: pair.client)
+        let third = try #require(pair.server.publishes.last)
+        try pair.inject(.publish(third), into: pair.client)
+        pair.settle()
+        #expect(pair.client.texts == ["1", "2", "3"])
+    }
+
     @Test func `an identifier of QoS 2 is not used again after its message cannot be sent any more`() throws {
         let pair = EnginePair.persistent()
         try pair.connect()

@@ -60,6 +60,7 @@ extension MQTTSession {
     ) {
         func wait(_ ticket: UInt64) -> Int { Int(ticket - min(ticket, persistedTicket)) }
         writer.put(isHeld, isRecorded)
+        writer.put(byte: doubt.rawValue)
         for chain in [window.published, window.received, window.queue, window.requests] {
             writer.put(chain.count)
             for index in chain.indices(window.slots) {

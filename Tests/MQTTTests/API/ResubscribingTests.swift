@@ -17,9 +17,12 @@ struct ResubscribingTests {
 
         /// What the connections allow in turn; later ones allow everything.
         private let maximumQoS: [QoS]
+        /// The connections that end before CONNACK.
+        private let ending: Set<Int>
 
-        init(maximumQoS: [QoS] = []) {
+        init(maximumQoS: [QoS] = [], ending: Set<Int> = []) {
             self.maximumQoS = maximumQoS
+            self.ending = ending
             let server = ScriptedServer { [weak self] step in self?.handle(step) }
             scripted.withLock { $0 = server }
         }
@@ -33,6 +36,7 @@ struct ResubscribingTests {
         private func handle(_ step: ScriptedServer.Step) {
             let maximum = maximumQoS.dropFirst(step.connection - 1).first ?? .exactlyOnce
             switch step.event {
+            case .connectReceived where ending.contains(step.connection): step.link.dropConnection()
             case .connectReceived(let connect):
                 let says = connect.version == .v5_0 && maximum < .exactlyOnce
                 step.accept(sessionPresent: step.connection > 1, properties: says ? [.maximumQoS(maximum)] : [])
@@ -76,6 +80,33 @@ struct ResubscribingTests {
         let requests = try await reconnected(version)
         #expect(requests.map(\.filter) == ["$share/group/work"])
         #expect(requests.map(\.qos) == [.exactlyOnce])
+    }
+
+    /// A server without our session begins one with the CONNECT, and calls it present on the next connection.
+    @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])
+    func `all filters are subscribed again, once, where a CONNECT before had no answer`(
+        version: MQTTVersion
+    ) async throws {
+        let keeping = KeepingServer(ending: [2, 3])
+        let client = keeping.server.client {
+            $0.version = version
+            $0.cleanStart = false
+            $0.sessionExpiry = .seconds(3600)
+        }
+        try await client.connect()
+        let plain = try await client.subscribe(to: "plain", qos: .exactlyOnce)
+        for connection in [4, 5] {
+            keeping.server.link?.dropConnection()
+            #expect(await eventually { keeping.server.connectionCount == connection && client.state.isConnected })
+            // It leaves after SUBACK.
+            #expect(try await client.publish("x", to: "y", qos: .atLeastOnce) == .success)
+        }
+        withExtendedLifetime(plain) {}
+        await client.disconnect()
+        #expect((2...5).map { keeping.requests(on: $0).map(\.filter) } == [[], [], ["plain"], []])
+        // As above.
+        let expected: MQTTSubscriptionRequest.RetainHandling = version == .v5_0 ? .sendIfNew : .sendAtSubscribe
+        #expect(keeping.requests(on: 4).map(\.retainHandling) == [expected])
     }
 
     @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])
