@@ -40,8 +40,8 @@ extension MQTTEngine {
     /// next connection.
     public mutating func connectionClosed(at now: Int64, into effects: inout MQTTEffects) {
         guard phase != .closed else { return }
-        // CONNACK may have been on its way: then the server has a session that we began.
-        if phase == .connecting && !isServer {
+        // CONNACK may have been on its way, also if it was not awaited any longer: then the server has a session that we began.
+        if opening.value != nil && !isServer {
             session.isHeld = true
             session.doubt = .connectUnanswered
         }
@@ -122,6 +122,8 @@ extension MQTTEngine {
     mutating func receivedConnack(
         _ connack: MQTTPacket.Connack, at now: Int64, into effects: inout MQTTEffects
     ) throws(MQTTProtocolError) {
+        let opening = opening.value ?? MQTTOpening()
+        self.opening.value = nil
         guard connack.reasonCode == .success else {
             effects.report(.connectionRefused(connack))
             phase = .closing
@@ -132,7 +134,6 @@ extension MQTTEngine {
             throw .protocolError("CONNACK has another authentication method than CONNECT.", "MQTT-4.12.0-5")
         }
         // 3.1 has no Session Present: there the server resumes the session if CONNECT requested it.
-        let opening = opening.value ?? MQTTOpening()
         // A client of 3.1.1 may proceed without the session that it did not ask for (3.2.2.2).
         let sessionPresent = connack.sessionPresent && (version == .v5_0 || !opening.cleanStart)
         let goesOn = version == .v3_1 ? !opening.cleanStart : sessionPresent
@@ -162,7 +163,6 @@ extension MQTTEngine {
         connectionEnd = .closed
         beginSubscribing()
         beginCarefully(at: now)
-        self.opening.value = nil
         effects.report(
             .connected(
                 MQTTConnectionInfo(

@@ -87,29 +87,38 @@ struct SessionTests {
         #expect(pair.server.types.filter { $0 == .pubrec }.count == 1)
     }
 
+    /// How a connection ends whose CONNECT has no answer.
+    enum UnansweredConnect: CaseIterable { case cut, late, endOfProcess }
+
     /// A server that has lost the session begins another with a CONNECT whose answer is lost, and calls that one present.
     /// A repetition would have DUP set [MQTT-3.3.1-1].
-    @Test(arguments: [false, true])
-    func `a QoS 2 message of a session that began with an unanswered CONNECT is no repetition`(isRestored: Bool) throws
-    {
-        let pair = EnginePair.persistent(client: { $0.persists = isRestored })
+    @Test(arguments: UnansweredConnect.allCases)
+    func `a QoS 2 message of a session that began with an unanswered CONNECT is no repetition`(
+        unanswered: UnansweredConnect
+    ) throws {
+        let pair = EnginePair.persistent(client: { $0.persists = unanswered == .endOfProcess })
         try pair.connect()
         try pair.publish("1", qos: .exactlyOnce, from: pair.server)
         pair.flush()
         pair.deliver(to: pair.client)
-        if isRestored {
-            pair.client.engine = MQTTEngine(
-                configuration: pair.client.engine.configuration,
-                session: MQTTSession(restoring: pair.client.engine.session.records))
-        }
+        let records = pair.client.engine.session.records
         pair.cut()
         pair.server.engine = MQTTEngine(configuration: pair.server.engine.configuration)
         try pair.open()
         pair.flush()
         pair.deliver(to: pair.server)
+        if unanswered == .late {
+            pair.server.engine.output = []
+            pair.advance(seconds: 3600)
+            #expect(pair.client.failure == .connectTimeout)
+        }
         pair.cut()
+        if unanswered == .endOfProcess {
+            pair.client.engine = MQTTEngine(
+                configuration: pair.client.engine.configuration, session: MQTTSession(restoring: records))
+        }
         try pair.connect()
-        #expect(pair.lastSessionPresent)
+        #expect(pair.lastSessionPresent && pair.client.info?.sessionMayBeAnother == true)
         try pair.publish("2", qos: .exactlyOnce, from: pair.server)
         pair.settle()
         #expect(pair.client.texts == ["1", "2"])
@@ -122,6 +131,23 @@ struct SessionTests {
         try pair.inject(.publish(third), into: pair.client)
         pair.settle()
         #expect(pair.client.texts == ["1", "2", "3"])
+        pair.cut()
+        try pair.connect()
+        #expect(pair.client.info?.sessionMayBeAnother == false)
+    }
+
+    @Test func `a CONNECT that was refused began no session`() throws {
+        let pair = EnginePair.persistent()
+        try pair.connect()
+        pair.cut()
+        pair.serverAnswers = false
+        try pair.open()
+        try pair.inject(.connack(.init(reasonCode: .serverUnavailable)), into: pair.client)
+        #expect(pair.client.shouldClose)
+        pair.cut()
+        pair.serverAnswers = true
+        try pair.connect()
+        #expect(pair.lastSessionPresent && pair.client.info?.sessionMayBeAnother == false)
     }
 
     @Test func `an identifier of QoS 2 is not used again after its message cannot be sent any more`() throws {
