@@ -90,8 +90,9 @@ enum MQTTPromises {
             let ages: [Duration?] = [nil, nil, .seconds(5), .seconds(40)]
             configuration.reconnect.maximumConnectionAge = ages.randomElement(using: &random) ?? nil
         }
-        // So that PINGREQ waits behind bytes of a slow link.
-        if kind == .unbroken { configuration.keepAlive = .seconds(10) }
+        // So that PINGREQ waits behind bytes of a slow link. A server that gets no whole packet for one and a half times as long
+        // ends the connection, so that the slowest link has to carry the largest message in half of this.
+        if kind == .unbroken { configuration.keepAlive = .seconds(20) }
         // Decided by the seed itself, so that other worlds keep their random numbers.
         let isSlow = world.seed % 3 == 1
         configuration.credentialsProvider = { request in
@@ -587,7 +588,7 @@ enum MQTTPromises {
             let enqueues = qos != .atMostOnce && Int.random(in: 0..<3, using: &random) == 0
             // Some are larger than a server with smaller limits accepts.
             let isLarge = Int.random(in: 0..<(model.isUnbroken ? 3 : 6), using: &random) == 0
-            let rest = isLarge ? Self.rest : ""
+            let rest = isLarge ? String(Self.rest.prefix(model.isUnbroken ? 400 : 600)) : ""
             let text = "\(number)\(rest)"
             // A clock that is set forward while the process does not run lets it expire, which is reported.
             var properties = MQTTProperties()
