@@ -229,6 +229,41 @@ import Testing
         #expect(texts == ["0", "0", "1", "2", "3", "4", "5"])
     }
 
+    /// A server demands whole packets, and one that is long holds PINGREQ up: seed 20261130001608.
+    @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])
+    func `A message that takes longer than a server's patience is named when the connection ends`(
+        version: MQTTVersion
+    ) async throws {
+        let reasons = try await Simulation.run(seed: 1, options: Self.quiet) { world in
+            let broker = try await world.startBroker()
+            var configuration = MQTTConfiguration()
+            configuration.version = version
+            configuration.keepAlive = .seconds(20)
+            let client = try MQTTClient(
+                broker.mqttURL, clientID: "camera", configuration: configuration, clock: world.clock)
+            let events = client.events
+            try await client.connect()
+            world.world.changeNetwork { $0.rate = 100 }
+            let publishing = Task { try await client.publish([UInt8](repeating: 0, count: 8192), to: "image") }
+            var reasons: [String] = []
+            for await event in events {
+                if case .connectionLost(let error) = event { reasons.append("\(error)") }
+                if reasons.count == 2 { break }
+                if reasons.count == 1, case .connected = event {
+                    _ = try? await client.publish([UInt8](repeating: 0, count: 8192), to: "image")
+                }
+            }
+            _ = try? await publishing.value
+            await client.disconnect()
+            await broker.stop()
+            return reasons
+        }
+        for reason in reasons {
+            #expect(reason.contains("Set keepAlive to a longer time, or send smaller messages."))
+            #expect(!reason.contains("client identifier"))
+        }
+    }
+
     /// The answer to PINGREQ gets more time while bytes move that it follows, here until 80 s: seed 5000314.
     @Test func `A connection that is dead in one direction ends when nothing moves in the other`() async throws {
         let (death, overdue) = try await Simulation.run(seed: 1, options: Self.quiet) { world in

@@ -47,6 +47,8 @@ public struct MQTTConfiguration: Sendable, Equatable, CustomStringConvertible {
     /// Default: 45 seconds.
     ///
     /// Proxies and load balancers end connections that are idle for 50 or 60 seconds by default: PINGREQ has to come before.
+    /// A server ends one on which it gets no whole packet for one and a half times as long [MQTT-3.1.2-22]: choose a time in
+    /// which the slowest link carries the largest message.
     public var keepAlive: Duration = .seconds(45)
     /// The message that the server publishes when this client's connection ends without DISCONNECT. Default: nil.
     ///

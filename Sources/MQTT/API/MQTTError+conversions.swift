@@ -226,7 +226,9 @@ extension MQTTError {
     )
 
     /// DISCONNECT from the server.
-    init(disconnect reason: MQTTReasonCode, properties: MQTTProperties) {
+    ///
+    /// - Parameter advice: nil if only the server knows more.
+    init(disconnect reason: MQTTReasonCode, properties: MQTTProperties, advice: String? = nil) {
         if reason == .sessionTakenOver {
             self.init(
                 .takenOver,
@@ -237,9 +239,15 @@ extension MQTTError {
         let answer = properties.text(afterDisconnect: reason)
         self.init(
             .connectionLost,
-            Self.sentence("The server ended the connection: \(answer)") + " See the server's log for the reason.",
+            Self.sentence("The server ended the connection: \(answer)")
+                + " \(advice ?? "See the server's log for the reason.")",
             reasonCode: reason, properties: properties)
     }
+
+    /// What may be the matter, and what to do, when a connection ends on which a long message holds PINGREQ up
+    /// [MQTT-3.1.2-22].
+    static let serverLostPatience =
+        "A server may end a connection on which it gets no whole packet for one and a half times keepAlive, and a message takes longer on a slow link. Set keepAlive to a longer time, or send smaller messages."
 
     /// A message that its publisher waits for, or that was enqueued, was not delivered.
     init(undelivered outcome: MQTTPublishCompletion.Outcome, _ reason: MQTTReasonCode, _ properties: MQTTProperties) {

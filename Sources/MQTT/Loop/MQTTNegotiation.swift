@@ -101,9 +101,10 @@ final class MQTTNegotiation: @unchecked Sendable {
         let (now, hadEndedSoon) = (core.loop.now, hasEndedSoon)
         hasEndedSoon = false
         guard isPlain else { return "" }
-        let (silence, isAwaited) = core.link.perform {
-            ($0.engine.silence(at: now), $0.engine.endsWithoutAnswer > 0)
+        let (isHeldUp, silence, isAwaited) = core.link.perform {
+            ($0.engine.isHeldUp(at: now), $0.engine.silence(at: now), $0.engine.endsWithoutAnswer > 0)
         }
+        if isHeldUp { return " \(MQTTError.serverLostPatience)" }
         if silence >= Self.suspiciousSilence {
             return
                 " Nothing had been sent or received for \(silence / 1_000_000_000) seconds: a proxy or load balancer may end connections that are idle for so long. Set keepAlive to a shorter time."
@@ -176,7 +177,10 @@ final class MQTTNegotiation: @unchecked Sendable {
                 reasonCode: packet.reasonCode, properties: packet.properties)
         }
         serverFailed = true
-        return MQTTError(disconnect: packet.reasonCode, properties: packet.properties)
+        let isHeldUp = core.link.perform { $0.engine.isHeldUp(at: core.loop.now) }
+        return MQTTError(
+            disconnect: packet.reasonCode, properties: packet.properties,
+            advice: packet.reasonCode == .keepAliveTimeout && isHeldUp ? MQTTError.serverLostPatience : nil)
     }
 
     /// For how long a CONNECT that was left without an answer may still be read, in nanoseconds.

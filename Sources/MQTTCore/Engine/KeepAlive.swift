@@ -55,6 +55,14 @@ package struct KeepAlive: Sendable {
     /// For how long nothing was sent, and no sign of life was noticed.
     func silence(at now: Int64) -> Int64 { now - max(lastSent, lastSign) }
 
+    /// Whether PINGREQ waits behind so much for so long that a server which wants a whole packet in one and a half times the
+    /// interval may have got none.
+    func isHeldUp(at now: Int64) -> Bool {
+        guard !isServer, pingSent != .max, pingPosition - acknowledged > 1000 else { return false }
+        // It was written after one interval, at the latest; what it waits for has been on its way since before that.
+        return now - pingSent >= interval / 5 * 2
+    }
+
     mutating func sent(at now: Int64) { lastSent = max(lastSent, now) }
     mutating func received(at now: Int64) { lastSign = now }
 

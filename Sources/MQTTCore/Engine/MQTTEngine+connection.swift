@@ -50,6 +50,7 @@ extension MQTTEngine {
         leaving.value = nil
         subscribingStage = .done
         output.removeAll(keepingCapacity: true)
+        wasHeldUp = keepAlive.isHeldUp(at: now)
         keepAlive.stop()
         while let index = session.window.anyRequest {
             effects.report(.requestFailed(token: session.window.slots[Int(index)].token))
@@ -136,7 +137,7 @@ extension MQTTEngine {
         // 3.1 has no Session Present: there the server resumes the session if CONNECT requested it.
         // A client of 3.1.1 may proceed without the session that it did not ask for (3.2.2.2).
         let sessionPresent = connack.sessionPresent && (version == .v5_0 || !opening.cleanStart)
-        let goesOn = version == .v3_1 ? !opening.cleanStart : sessionPresent
+        let continuesSession = version == .v3_1 ? !opening.cleanStart : sessionPresent
         if sessionPresent {
             if opening.cleanStart {
                 throw .protocolError(
@@ -172,7 +173,7 @@ extension MQTTEngine {
         // Messages that were sent on an earlier connection may have arrived, even if its session has ended with it.
         let wasHeld = !session.isNew || session.window.hasSent
         session.isNew = false
-        if goesOn { resumeSession(at: now) } else { sessionWasLost(wasHeld: wasHeld, into: &effects) }
+        if continuesSession { resumeSession(at: now) } else { sessionWasLost(wasHeld: wasHeld, into: &effects) }
         pump(at: now, into: &effects)
     }
 

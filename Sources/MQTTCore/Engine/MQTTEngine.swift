@@ -150,6 +150,8 @@ public struct MQTTEngine: ~Copyable, Sendable {
     var opening = Boxed<MQTTOpening>()
     /// How this connection ends.
     var connectionEnd = MQTTConnectionEnd.unrelated
+    /// See ``isHeldUp(at:)``.
+    var wasHeldUp = false
     /// The search for a request that ends connections; nil as long as there is nothing to remember.
     var refusalSearch = Boxed<RefusalSearch>()
     /// What has left lately, where that is limited; see ``PublishPace``.
@@ -278,6 +280,10 @@ extension MQTTEngine {
 
     /// For how long nothing has been sent or received on the connection that is open, or was open last, in nanoseconds.
     package func silence(at now: Int64) -> Int64 { keepAlive.silence(at: now) }
+
+    /// Whether the server may have got no whole packet for too long, because a long message was on its way; on the connection
+    /// that is open, or was open last.
+    package func isHeldUp(at now: Int64) -> Bool { phase == .closed ? wasHeldUp : keepAlive.isHeldUp(at: now) }
 
     /// The number of PINGREQ packets that were written.
     package var pingCount: UInt32 { keepAlive.pingCount }

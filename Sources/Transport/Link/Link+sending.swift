@@ -60,12 +60,12 @@ extension Link where Machine: ~Copyable {
     private func nextStep(_ rounds: inout Int) -> SendStep {
         let isLoop = loop.isCurrent
         var waiters = UniqueArray<Waiter<Void>>()
-        var loopHasToLook = false
+        var loopHasToSettle = false
         var loopHasToReport = false
         var tap: (any LinkTap)?
         defer {
             waiters.resume(returning: ())
-            if loopHasToLook { loop.post(self, LinkPost.settle) }
+            if loopHasToSettle { loop.post(self, LinkPost.settle) }
             if loopHasToReport { loop.post(self, LinkPost.reportDiscarded) }
         }
         let step = state.withLock { state -> SendStep in
@@ -100,7 +100,7 @@ extension Link where Machine: ~Copyable {
             guard machineWrote || layers?.hasOutput == true else {
                 state.sending = false
                 waiters = state.roomWaiters.takeAll()
-                loopHasToLook = claimSettle(&state)
+                loopHasToSettle = claimSettle(&state)
                 return .done
             }
             if rounds == 0 || (!isLoop && !state.callersMaySend) { return .handOver }
@@ -114,7 +114,7 @@ extension Link where Machine: ~Copyable {
                     tap = state.tap
                 }
                 if !outboxIsFull(state) { waiters = state.roomWaiters.takeAll() }
-                loopHasToLook = claimSettle(&state)
+                loopHasToSettle = claimSettle(&state)
                 return .wrap(stream, layers)
             }
             machine.value.outputTaken(at: loop.now)
@@ -123,7 +123,7 @@ extension Link where Machine: ~Copyable {
             state.queuedBytes &+= wire.count
             tap = state.tap
             waiters = state.roomWaiters.takeAll()
-            loopHasToLook = claimSettle(&state)
+            loopHasToSettle = claimSettle(&state)
             return .write(stream)
         }
         if let tap {

@@ -313,7 +313,7 @@ package final class EventLoop: @unchecked Sendable {
             }
             manualTime?.finishRound(isQuiet: isQuiet && turns == count, of: self)
         }
-        letGo()
+        releaseHandlers()
     }
 
     /// How long the selector may wait, in nanoseconds; nil when the loop has been stopped and its work is done.
@@ -369,7 +369,7 @@ package final class EventLoop: @unchecked Sendable {
     }
 
     /// Breaks the cycles between the loop and its handlers.
-    private func letGo() {
+    private func releaseHandlers() {
         for slot in inside.handlers.indices {
             inside.handlers[slot]?.token = -1
             inside.handlers[slot] = nil
