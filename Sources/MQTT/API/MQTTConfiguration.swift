@@ -30,8 +30,9 @@ public struct MQTTConfiguration: Sendable, Equatable, CustomStringConvertible {
     /// Whether every filter is subscribed again when the server has kept the session. Default: false.
     ///
     /// Otherwise these are: shared filters, which some servers forget (Mosquitto 2.0 does when it restarts), and those that
-    /// were granted a lower QoS than they asked for, if the Maximum QoS of a 5.0 server allows more; and all of them after a
-    /// CONNECT without an answer, with which the server may have begun another session.
+    /// were granted a lower QoS than they asked for, if the Maximum QoS of a 5.0 server allows more; those whose SUBSCRIBE had
+    /// no answer; and all of them where the session may be another, because a CONNECT had no answer or the server is not the
+    /// last one.
     ///
     /// For servers that resume a session without its subscriptions. With 5.0 such a SUBSCRIBE asks for retained messages
     /// only where the server has lost the subscription (Retain Handling 1); with 3.1.1 it brings the retained messages of

@@ -100,7 +100,7 @@ extension MQTTEvent: CustomStringConvertible {
     public var description: String {
         switch self {
         case .connected(let info):
-            "connected(MQTT \(info.version), clientID: \(OneLine.text(info.clientID)), sessionPresent: \(info.sessionPresent), "
+            "connected(MQTT \(info.version), clientID: \(OneLine.text(info.clientID)), sessionPresent: \(info.sessionPresent)\(info.sessionMayBeAnother ? " (it may be another)" : ""), "
                 + "keepAlive: \(info.keepAlive) s, sessionExpiry: \(info.sessionExpiry) s)"
         case .exactlyOnceUnavailable: "exactlyOnceUnavailable"
         case .pingSent: "pingSent"

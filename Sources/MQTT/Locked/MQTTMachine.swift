@@ -251,7 +251,9 @@ struct MQTTMachine: ClientMachine, ~Copyable {
         afterLock.work.core = core
         // Refused only while there is a connection.
         try? engine.discardSession(into: &afterLock.work.effects)
-        engine.cleanStart = cleanStart
+        // DISCONNECT, which tells a server of 5.0 to discard it, has no answer. With Clean Start this takes a whole connection
+        // before 5.0.
+        engine.cleanStart = cleanStart || engine.version.hasProperties
         collect(into: afterLock, at: now)
         publishers.forgetEarlierProperties()
         manual.removeAll()

@@ -40,6 +40,8 @@ final class MQTTNegotiation: @unchecked Sendable {
     private var hasEndedSoon = false
     /// The place in the list of the server that is tried.
     private var triedServer: Int32 = 0
+    /// The hash of the server that has accepted last; 0 if none has.
+    private var acceptedServer = 0
     /// When the client last left a connection without an answer to CONNECT; `Int64.min` if it never did.
     private var unansweredConnect = Int64.min
 
@@ -65,7 +67,10 @@ final class MQTTNegotiation: @unchecked Sendable {
         awaitsAnswer = true
         serverFailed = false
         connectionNumber += 1
+        if acceptedServer != 0, acceptedServer != hashOfServer { core.link.perform { $0.engine.serverChanges() } }
     }
+
+    private var hashOfServer: Int { core.opener.server?.endpoint.hashValue ?? 0 }
 
     /// CONNACK with a failure came, or CONNECT was never sent.
     func expectsNoAnswer() { awaitsAnswer = false }
@@ -75,6 +80,7 @@ final class MQTTNegotiation: @unchecked Sendable {
         isAccepted = true
         awaitsAnswer = false
         wasEverAccepted = true
+        acceptedServer = hashOfServer
         versionsLeft = []
         redirection.withLock { $0?.accepted(server: Int(triedServer)) }
         // 3.1 has no Session Present: the server resumes the session if this connection's CONNECT requested it.

@@ -18,6 +18,8 @@ final class MQTTRoute: DeliveryRoute, @unchecked Sendable {
     let overlapping: [Int]
     /// The number of filters that the server refused.
     var lostFilters = 0
+    /// Whether it ended because the client has stopped, so that the session may have its filters.
+    var hasStopped = false
     let policy: BufferPolicy
     let acknowledgement: MQTTAcknowledgement
     var receivers: DeliveryReceivers<MQTTBatch, MQTTError>

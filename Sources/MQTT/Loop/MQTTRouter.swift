@@ -188,6 +188,7 @@ final class MQTTRouter {
             // [MQTT 5.0 4.8.2].
             let asksForRetained =
                 isNew && request.retainHandling == .sendAtSubscribe && MQTTTopicFilter.shared(request.filter) == nil
+            if asksForRetained { entry.wantsRetained = true }
             return (entry, asksMore || asksForRetained || !entry.isAtServer)
         }
         entryCount += 1
@@ -217,7 +218,7 @@ final class MQTTRouter {
             entry.routes.removeAll { $0 === route }
             if entry.routes.isEmpty {
                 _ = removeEntry(key)
-                if entry.wasWritten || mayBeKept { forgotten.append(request.filter) }
+                if entry.firstRequest != 0 || mayBeKept { forgotten.append(request.filter) }
             }
         }
         filtersChanged()
@@ -340,10 +341,15 @@ final class MQTTFilterEntry {
     var lastGranted: MQTTReasonCode?
     /// Whether any session of the server has granted the filter.
     private(set) var wasGranted = false
-    /// Whether SUBSCRIBE was written for the filter, so that a session may have it.
-    private(set) var wasWritten = false
+    /// The first SUBSCRIBE that was written for it; 0 for none, so that no session has it.
+    private(set) var firstRequest: UInt64 = 0
     /// The SUBSCRIBE that was written last and is not answered; 0 for none.
     var pending: UInt64 = 0
+    /// Whether the session of the server may have something else than ``lastGranted`` says: a SUBSCRIBE was not answered or
+    /// not written, or the session may be another.
+    var isUncertain = false
+    /// Whether a route was added that the server's retained messages have not been sent for.
+    var wantsRetained = false
     /// Whether the server of this connection has granted the filter, or is about to answer.
     var isAtServer: Bool { granted != nil || pending != 0 }
     /// `$share/a/x`, `$share/b/x` and `x` are three filters at the server but one in the router's tree: the entry in the
@@ -416,6 +422,7 @@ final class MQTTFilterEntry {
         let isKept = mayBeKept && lastGranted != nil
         guard isAtServer || isKept else { return request }
         var handlings = callers[unwritten...].map(\.retainHandling)
+        if wantsRetained { handlings.append(.sendAtSubscribe) }
         if isKept, request.retainHandling != .doNotSend { handlings.append(.sendIfNew) }
         var next = request
         next.retainHandling = Self.strongest(handlings)
@@ -438,17 +445,21 @@ final class MQTTFilterEntry {
         return lastGranted.rawValue < min(allowed, request.qos).rawValue
     }
 
-    /// The server has granted the filter.
-    func grant(_ code: MQTTReasonCode) {
+    /// The server has granted the filter, in its answer to a SUBSCRIBE.
+    func grant(_ code: MQTTReasonCode, to request: UInt64) {
         granted = code
         lastGranted = code
         wasGranted = true
+        // Of an earlier one: what follows may still change it.
+        guard request == pending else { return }
+        isUncertain = false
+        wantsRetained = false
     }
 
     /// The callers that wait for a SUBSCRIBE that is not written get the answer to this one.
     func subscribeWritten(_ token: UInt64, at now: Int64) {
         pending = token
-        wasWritten = true
+        if firstRequest == 0 { firstRequest = token }
         for index in unwritten..<callers.count {
             callers[index].request = token
             callers[index].firstWritten = min(callers[index].firstWritten, now)
@@ -479,6 +490,7 @@ final class MQTTFilterEntry {
 
     func connectionClosed() {
         granted = nil
+        if pending != 0 { isUncertain = true }
         pending = 0
         for index in callers.indices { callers[index].request = 0 }
     }

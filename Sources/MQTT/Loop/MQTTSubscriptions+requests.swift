@@ -46,8 +46,13 @@ extension MQTTSubscriptions {
             for keys in together.inRequests(of: maximum) { add(keys, group.properties) }
             for key in group.keys where apart.contains(key) { add([key], group.properties) }
         }
-        // In the order of their subscription: once a copy arrives for a later filter, copies for the earlier ones were sent too.
-        for (key, entry) in identified.sorted(by: { $0.entry.number < $1.entry.number }) {
+        // Once a copy arrives for a later filter, copies for the earlier ones were sent too: that which is delivered is for the
+        // first one with the highest QoS.
+        let ordered = identified.sorted { first, second in
+            let (one, other) = (first.entry.request.qos, second.entry.request.qos)
+            return one == other ? first.entry.number < second.entry.number : one > other
+        }
+        for (key, entry) in ordered {
             var properties = entry.properties
             properties.subscriptionIdentifiers = [entry.identifier]
             add([key], properties)
@@ -158,6 +163,7 @@ extension MQTTSubscriptions {
     ///   - info: what CONNACK says.
     ///   - isResumed: whether the server may hold subscriptions of an earlier connection.
     func resubscribe(_ info: MQTTConnectionInfo, isResumed: Bool) {
+        mayBeKept = false
         if let router = knownRouter {
             sendUnsubscriptions(of: router, isResumed: isResumed)
             sendSubscriptions(of: router, info)
@@ -180,16 +186,15 @@ extension MQTTSubscriptions {
         let allowed = info.version == .v5_0 ? info.limits.maximumQoS : nil
         // The session that the server has now holds none of them, also if it is kept before it has answered a SUBSCRIBE.
         if !sessionPresent { for entry in router.entries.values { entry.lastGranted = nil } }
-        let all = !sessionPresent || info.sessionMayBeAnother || core.settings.resubscribesWithSessionPresent
-        let keys = router.orderedEntries.filter {
-            all || $0.value.isShared || !$0.value.callers.isEmpty || $0.value.lacksGrant(allowed)
+        if info.sessionMayBeAnother { for entry in router.entries.values { entry.isUncertain = true } }
+        let all = !sessionPresent || core.settings.resubscribesWithSessionPresent
+        let keys = router.orderedEntries.filter { _, entry in
+            all || entry.isShared || entry.isUncertain || !entry.callers.isEmpty || entry.lacksGrant(allowed)
         }
         .map(\.key)
         let asked = Set(keys)
         for (key, entry) in router.entries where !asked.contains(key) { entry.granted = entry.lastGranted }
         send(keys, comesFirst: true, sessionPresent: sessionPresent)
-        // Until it has answered, also on a later connection.
-        if info.sessionMayBeAnother { for key in keys { router.entries[key]?.lastGranted = nil } }
     }
 
     // MARK: Responses
@@ -197,7 +202,8 @@ extension MQTTSubscriptions {
     func subscribeCompleted(_ token: UInt64, _ codes: [MQTTReasonCode], _ properties: MQTTProperties) {
         guard let request = router.takeRequest(token) else { return }
         for (key, code) in zip(request.keys, codes) {
-            guard let entry = router.entries[key] else { continue }
+            // Not one of a later subscription, whose SUBSCRIBE comes after an UNSUBSCRIBE.
+            guard let entry = router.entries[key], (1...token).contains(entry.firstRequest) else { continue }
             if code.isError {
                 let error = MQTTError(
                     .refused,
@@ -207,7 +213,7 @@ extension MQTTSubscriptions {
                 continue
             }
             let isKnown = entry.wasGranted
-            entry.grant(code)
+            entry.grant(code, to: token)
             let callers = entry.takeCallers(of: token)
             core.news.tell(
                 request.comesFirst && callers.isEmpty && isKnown

@@ -13,6 +13,9 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
     unowned var core: MQTTClientCore!
     private(set) var knownRouter: MQTTRouter?
     var pausedRoutes = PausedRoutes<MQTTRoute>()
+    /// Whether the session may have filters that are not subscribed here, from before the client began to connect. Each
+    /// connection subscribes or unsubscribes what was declared before it.
+    var mayBeKept = true
 
     /// Made for the first subscription or message.
     var router: MQTTRouter {
@@ -50,8 +53,12 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
         }
         router.identify(route)
         handUnmatched(to: route)
-        // Without a connection the next one subscribes it.
-        if core.supervisor.isConnected { send(keys) }
+        if core.supervisor.isConnected {
+            send(keys)
+        } else {
+            // The next connection subscribes them.
+            for key in keys { router.entries[key]?.isUncertain = true }
+        }
     }
 
     func cancelSubscribe(_ route: MQTTRoute) {
@@ -70,9 +77,12 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
         _ route: MQTTRoute, _ properties: MQTTProperties, _ call: PendingCall<Result<MQTTUnsubscribeResult, MQTTError>>
     ) {
         finish(route)
-        let removed = takeOut(route)
-        // When the client has stopped, only the server may still have the subscription, in a session.
-        let filters = core.supervisor.isActive ? removed : route.requests.map(\.filter)
+        var filters = takeOut(route)
+        // When the client has stopped since, only the server may still have the subscription, in a session.
+        if route.hasStopped || !core.supervisor.isActive {
+            route.hasStopped = false
+            filters = route.requests.map(\.filter).filter { router.entries[ByteKey($0)] == nil }
+        }
         unsubscribeRemoved(filters, properties, call)
     }
 
@@ -107,8 +117,7 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
 
     /// Takes a route out of the router; returns the filters that the server may have in a session and no other route has.
     private func takeOut(_ route: MQTTRoute) -> [String] {
-        // Each connection subscribes or unsubscribes whatever an earlier process may have left in the session.
-        router.remove(route, mayBeKept: !core.parts.counters.hasConnected)
+        router.remove(route, mayBeKept: mayBeKept)
     }
 
     /// Ends a subscription: its receivers get `end` after what has arrived, and another subscription may get what they have
@@ -130,13 +139,17 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
     func stop(_ failure: MQTTError) {
         for entry in knownRouter?.takeAllEntries() ?? [] {
             for caller in entry.callers { caller.wait.fail(failure) }
-            for route in entry.routes { finish(route, .init(stoppedBy: failure)) }
+            for route in entry.routes {
+                route.hasStopped = true
+                finish(route, .init(stoppedBy: failure))
+            }
         }
         if let unmatched = knownRouter?.unmatched {
             knownRouter?.setUnmatched(nil)
             finish(unmatched, .init(stoppedBy: failure))
         }
         knownRouter?.failUnsubscribes(failure)
+        mayBeKept = true
     }
 
     func connectionClosed(_ reason: MQTTError) {

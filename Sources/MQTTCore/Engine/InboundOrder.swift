@@ -210,11 +210,6 @@ struct InboundOrder: Sendable {
         carried.removeValue(forKey: token)
     }
 
-    /// Takes a message of an earlier connection out, whose identifier another message has now.
-    mutating func removeCarried(packetID: UInt16) {
-        for (token, id) in carried where id == packetID { carried[token] = nil }
-    }
-
     /// Forgets what was carried over: the session is gone.
     mutating func removeAllCarried() {
         carried.removeAll()

@@ -177,9 +177,9 @@ extension MQTTEngine {
         let isQoS2 = view.flags.isExactlyOnce
         var isKnown = isQoS2 && session.received.contains(id)
         if isKnown, session.doubt == .mayBeAnother, !view.flags.isDuplicate, isOfEarlierConnection(id) {
-            // Its own repetitions have DUP set [MQTT-3.3.1-1].
-            if session.answered.contains(id) { receivedTicket = store(.receivedReleased(packetID: id)) }
-            session.forgetReceived(id)
+            // The session is another: its own repetitions would have DUP set [MQTT-3.3.1-1].
+            for id in session.forgetEarlierReceived() { receivedTicket = store(.receivedReleased(packetID: id)) }
+            session.doubt = .none
             isKnown = false
         }
         if !isKnown && inboundRoom <= 0 {

@@ -124,8 +124,8 @@ extension MQTTEngine {
         _ connack: MQTTPacket.Connack, at now: Int64, into effects: inout MQTTEffects
     ) throws(MQTTProtocolError) {
         let opening = opening.value ?? MQTTOpening()
-        self.opening.value = nil
         guard connack.reasonCode == .success else {
+            self.opening.value = nil
             effects.report(.connectionRefused(connack))
             phase = .closing
             return
@@ -144,6 +144,7 @@ extension MQTTEngine {
                     "CONNACK has Session Present set although CONNECT requested a clean start.", "MQTT-3.2.2-2")
             }
             if version == .v5_0 && !session.isHeld && !options.value.acceptsUnknownSession {
+                self.opening.value = nil
                 throw .protocolError("CONNACK has Session Present set, but this client has no session.", "MQTT-3.2.2-4")
             }
         }
@@ -152,9 +153,17 @@ extension MQTTEngine {
         if properties.assignedClientIdentifier != nil { self.clientID = clientID }
         let sessionExpiry = properties.sessionExpiryInterval ?? connectSessionExpiry
         sessionEndsWithConnection = version.hasProperties ? sessionExpiry == 0 : opening.cleanStart
-        session.isHeld = true
-        let mayBeAnother = sessionPresent && session.doubt == .connectUnanswered
+        let doubt = session.doubt
+        let isUnknown = doubt == .connectUnanswered || doubt == .otherServer || version == .v3_1
+        let mayBeAnother = continuesSession && isUnknown
         if mayBeAnother { session.doubt = .mayBeAnother }
+        if continuesSession && !session.isHeld && options.value.acceptsUnknownSession {
+            // An earlier process may have left messages of QoS 2 unfinished: the server would take new ones under their
+            // identifiers for repetitions. Any others will do, and the time is at hand.
+            session.window.ids.begin(at: UInt16(1 + (now / 1000).magnitude % 8191))
+        }
+        session.isHeld = true
+        self.opening.value = nil
         connectDeadline = .max
         authentication = MQTTAuthenticationTurns()
         let seconds = properties.serverKeepAlive ?? opening.keepAlive
@@ -173,8 +182,19 @@ extension MQTTEngine {
         // Messages that were sent on an earlier connection may have arrived, even if its session has ended with it.
         let wasHeld = !session.isNew || session.window.hasSent
         session.isNew = false
-        if continuesSession { resumeSession(at: now) } else { sessionWasLost(wasHeld: wasHeld, into: &effects) }
+        if continuesSession {
+            resumeSession(at: now)
+        } else {
+            sessionWasLost(wasHeld: wasHeld, into: &effects)
+            // The CONNECT that had no answer may be read yet.
+            if doubt == .connectUnanswered { session.doubt = doubt }
+        }
         pump(at: now, into: &effects)
+    }
+
+    /// The next CONNECT goes to another server than the last, which may hold a session of its own. Only without a connection.
+    package mutating func serverChanges() {
+        if session.doubt != .connectUnanswered { session.doubt = .otherServer }
     }
 
     /// What the server accepts, from CONNACK.

@@ -130,9 +130,9 @@ public struct MQTTConnectionInfo: Sendable {
     public var limits: MQTTPeerLimits
     /// All properties of CONNACK.
     public var properties: MQTTProperties
-    /// Whether the server may have begun the session that is present with a CONNECT whose answer was lost, so that it knows
-    /// nothing of what came before.
-    package var sessionMayBeAnother = false
+    /// Whether the session that is present may be another than the client's, so that it has to subscribe again: a CONNECT
+    /// before had no answer, with which the server may have begun one, or the server is another.
+    public var sessionMayBeAnother = false
 }
 
 /// What a peer accepts.

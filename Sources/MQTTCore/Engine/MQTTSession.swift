@@ -26,9 +26,13 @@ public struct MQTTSession: Sendable {
     /// What a client does not know of the server's session, whatever Session Present says.
     enum Doubt: UInt8 {
         case none
-        /// A CONNECT had no answer: the server may have begun a session with it, which it calls present from then on.
+        /// A CONNECT had no answer: the server may have begun a session with it, or do so when it reads it, and calls that
+        /// present from then on.
         case connectUnanswered
-        /// It has called the session present since: it may know nothing of what came before.
+        /// The next server is another than the last, and may hold a session of its own.
+        case otherServer
+        /// It has called the session present since: it may know nothing of what came before. The subscriptions are made again
+        /// on that connection, so that this is about received messages alone.
         case mayBeAnother
     }
 
@@ -49,12 +53,19 @@ public struct MQTTSession: Sendable {
         inbound.removeAllCarried()
     }
 
-    /// Forgets one QoS 2 message, of whose identifier the peer has made another use.
-    mutating func forgetReceived(_ id: UInt16) {
-        received.remove(id)
-        answered.remove(id)
-        refused[id] = nil
-        inbound.removeCarried(packetID: id)
+    /// Forgets the QoS 2 messages of earlier connections: the peer's side of them is gone.
+    ///
+    /// - Returns: the identifiers of those that a store has.
+    mutating func forgetEarlierReceived() -> [UInt16] {
+        let earlier = received.all.filter { !awaitingRelease.contains($0) && !inbound.holds($0) }
+        let stored = earlier.filter { answered.contains($0) }
+        for id in earlier {
+            received.remove(id)
+            answered.remove(id)
+            refused[id] = nil
+        }
+        inbound.removeAllCarried()
+        return stored
     }
 
     /// The connection is gone.

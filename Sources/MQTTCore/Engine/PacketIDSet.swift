@@ -34,6 +34,12 @@ struct PacketIDSet: Sendable {
         return UInt16(id)
     }
 
+    /// Lets the rotation begin at an identifier, which is not 0.
+    mutating func begin(at id: UInt16) {
+        while span <= Int(id) { grow() }
+        cursor = Int(id)
+    }
+
     /// Takes one particular identifier, when a session is restored. False if it is 0 or already in use.
     mutating func insert(_ id: UInt16) -> Bool {
         while span <= Int(id) { grow() }

@@ -62,7 +62,6 @@ package struct ClientCounting: ~Copyable, Sendable {
 
     package func received(_ count: Int) { messagesReceived.add(count, ordering: .relaxed) }
     package func connected() { connections.add(1, ordering: .relaxed) }
-    package var hasConnected: Bool { connections.load(ordering: .relaxed) > 0 }
 
     /// - Parameter sent: counted under the link's lock, which a sender holds anyway.
     package func snapshot(sent: Int, traffic: LinkTraffic) -> ClientCounters {

@@ -46,7 +46,7 @@ func answerReadings(
     _ engine: inout MQTTEngine, _ effects: MQTTEffects, _ bytes: ContiguousArray<UInt8>, at now: Int64
 ) throws(MQTTUsageError) {
     for event in effects.events {
-        if case .connected(let info) = event.kind, !info.sessionPresent {
+        if case .connected(let info) = event.kind, !info.sessionPresent || info.sessionMayBeAnother {
             let readings = MQTTSubscriptionRequest(filter: "readings/+", qos: .atLeastOnce)
             try engine.subscribe([readings], token: 1, at: now)
         }

@@ -136,6 +136,78 @@ struct SessionTests {
         #expect(pair.client.info?.sessionMayBeAnother == false)
     }
 
+    /// The server may read that CONNECT after the one that it has answered.
+    @Test func `an unanswered CONNECT leaves doubt after a connection without a session`() throws {
+        let pair = EnginePair.persistent()
+        try pair.open()
+        pair.cut()
+        try pair.connect()
+        #expect(!pair.lastSessionPresent)
+        for expected in [true, false] {
+            pair.cut()
+            try pair.connect()
+            #expect(pair.lastSessionPresent && pair.client.info?.sessionMayBeAnother == expected)
+        }
+    }
+
+    /// It has no Session Present.
+    @Test func `with 3.1 each session that continues may be another`() throws {
+        let pair = EnginePair.persistent(version: .v3_1)
+        try pair.connect()
+        try pair.publish("1", qos: .exactlyOnce, from: pair.server)
+        pair.flush()
+        pair.deliver(to: pair.client)
+        pair.cut()
+        pair.server.engine = MQTTEngine(configuration: pair.server.engine.configuration)
+        try pair.connect()
+        try pair.publish("2", qos: .exactlyOnce, from: pair.server)
+        pair.settle()
+        #expect(pair.client.texts == ["1", "2"])
+    }
+
+    @Test func `one QoS 2 message without DUP shows that nothing is left of the session before`() throws {
+        let pair = EnginePair.persistent()
+        try pair.connect()
+        for text in ["1", "2"] { try pair.publish(text, qos: .exactlyOnce, from: pair.server) }
+        pair.flush()
+        pair.deliver(to: pair.client)
+        pair.cut()
+        pair.server.engine = MQTTEngine(configuration: pair.server.engine.configuration)
+        try pair.open()
+        pair.flush()
+        pair.deliver(to: pair.server)
+        pair.cut()
+        try pair.connect()
+        try pair.publish("3", qos: .exactlyOnce, from: pair.server)
+        pair.settle()
+        try pair.publish("lost at first", qos: .exactlyOnce, from: pair.server)
+        pair.flush()
+        pair.cut()
+        try pair.connect()
+        #expect(pair.server.publishes.last?.isDuplicate == true && pair.server.publishes.last?.packetID == 2)
+        #expect(pair.client.texts == ["1", "2", "3", "lost at first"])
+    }
+
+    /// The server holds the identifier of a message that the earlier process has not finished.
+    @Test(arguments: MQTTVersion.allCases)
+    func `a process without a store begins at another packet identifier in a session of an earlier one`(
+        version: MQTTVersion
+    ) throws {
+        let pair = EnginePair.persistent(version: version, client: { $0.acceptsUnknownSession = true })
+        try pair.connect()
+        try pair.publish("first process", qos: .exactlyOnce)
+        pair.flush()
+        pair.deliver(to: pair.server)
+        pair.cut()
+        pair.client.engine = MQTTEngine(configuration: pair.client.engine.configuration)
+        pair.now += 1_000_000
+        try pair.connect()
+        try pair.publish("second process", qos: .exactlyOnce, token: 2)
+        pair.settle()
+        #expect(pair.server.texts == ["first process", "second process"])
+        #expect(pair.client.completions.map(\.token) == [2])
+    }
+
     @Test func `a CONNECT that was refused began no session`() throws {
         let pair = EnginePair.persistent()
         try pair.connect()

@@ -42,6 +42,25 @@ struct OverlappingFilterTests {
         }
     }
 
+    /// Whatever copy comes for one of the others, one for the filter that is read came before, also if the connection ended
+    /// between the packets.
+    @Test func `the filter with the highest QoS is subscribed first, on each connection`() async throws {
+        let subscribed = Subscribed()
+        let server = server(subscribed)
+        let client = server.client { $0.version = .v5_0 }
+        try await client.connect()
+        let messages = try await client.subscribe(to: [
+            .init(filter: "a/#", qos: .atLeastOnce), .init(filter: "a/b", qos: .exactlyOnce),
+            .init(filter: "+/b", qos: .exactlyOnce),
+        ])
+        server.link?.dropConnection()
+        #expect(await eventually { subscribed.packets.withLock { $0.count } == 6 })
+        let expected = [["a/b"], ["+/b"], ["a/#"]]
+        #expect(subscribed.packets.withLock { $0.map(\.filters) } == expected + expected)
+        withExtendedLifetime(messages) {}
+        await client.disconnect()
+    }
+
     private func send(
         _ payload: String, to topic: String, _ identifiers: [UInt32], qos: QoS = .atMostOnce,
         from server: ScriptedServer

@@ -147,6 +147,166 @@ struct ResubscribingTests {
         #expect(requests.joined().allSatisfy { $0.retainHandling == .sendIfNew })
     }
 
+    /// A session that was kept, and its client, which declares a subscription.
+    private func declared(
+        _ keeping: KeepingServer, _ version: MQTTVersion, qos: QoS = .atMostOnce
+    ) async throws -> (client: MQTTClient, messages: MQTTSubscription) {
+        let client = keeping.server.client {
+            $0.version = version
+            $0.cleanStart = false
+            $0.sessionExpiry = .seconds(3600)
+        }
+        let messages = client.subscription(to: "plain", qos: qos)
+        try await client.connect()
+        #expect(await eventually { !keeping.requests(on: 1).isEmpty })
+        return (client, messages)
+    }
+
+    @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])
+    func `a further subscription that is declared without a connection gets its retained messages, and its QoS`(
+        version: MQTTVersion
+    ) async throws {
+        let keeping = KeepingServer()
+        let (client, messages) = try await declared(keeping, version)
+        await client.suspend()
+        let further = client.subscription(to: "plain", qos: .exactlyOnce)
+        client.resume()
+        try await client.connect()
+        #expect(try await client.publish("x", to: "y", qos: .atLeastOnce) == .success)
+        #expect(keeping.requests(on: 2).map(\.qos) == [.exactlyOnce])
+        #expect(keeping.requests(on: 2).map(\.retainHandling) == [.sendAtSubscribe])
+        let third = client.subscription(to: "plain")
+        #expect(await eventually { keeping.requests(on: 2).count == 2 })
+        #expect(keeping.requests(on: 2).last?.retainHandling == .sendAtSubscribe)
+        withExtendedLifetime((messages, further, third)) {}
+        await client.disconnect()
+    }
+
+    /// The server answers the first SUBSCRIBE when it has read UNSUBSCRIBE, and the connection ends before the second.
+    @Test func `the answer to a subscription that has ended is not taken for that to the next one`() async throws {
+        let kept = Mutex<[(UInt16, Int)]>([])
+        let server = ScriptedServer { step in
+            switch step.event {
+            case .connectReceived: step.accept(sessionPresent: step.connection > 1)
+            case .subscribeReceived(let packet):
+                let count = kept.withLock { kept in
+                    kept.append((packet.packetID, step.connection))
+                    return kept.count
+                }
+                if count == 2 { step.link.dropConnection() }
+                guard count > 2 else { return }
+                step.perform {
+                    try? $0.engine.acknowledgeSubscribe(packet.packetID, codes: [.success], at: MonotonicClock.now)
+                }
+            case .unsubscribeReceived:
+                let first = kept.withLock { $0[0].0 }
+                step.perform {
+                    try? $0.engine.acknowledgeSubscribe(first, codes: [.success], at: MonotonicClock.now)
+                }
+            default: break
+            }
+        }
+        let client = server.client {
+            $0.cleanStart = false
+            // So that UNSUBSCRIBE is read alone.
+            $0.maximumFiltersPerRequest = 1
+        }
+        try await client.connect()
+        var messages: MQTTSubscription? = client.subscription(to: "a")
+        #expect(await eventually { kept.withLock { $0.count } == 1 })
+        withExtendedLifetime(messages) {}
+        messages = nil
+        let next = client.subscription(to: "a")
+        #expect(await eventually { kept.withLock { $0.count } >= 3 })
+        #expect(kept.withLock { $0.map(\.1) } == [1, 1, 2])
+        withExtendedLifetime(next) {}
+        await client.disconnect()
+    }
+
+    @Test func `a subscription that ended with the client is unsubscribed after the next connect`() async throws {
+        let gone = Mutex<[String]>([])
+        let server = ScriptedServer { step in
+            switch step.event {
+            case .connectReceived: step.accept(sessionPresent: step.connection > 1)
+            case .subscribeReceived(let packet):
+                step.perform {
+                    try? $0.engine.acknowledgeSubscribe(packet.packetID, codes: [.success], at: MonotonicClock.now)
+                }
+            case .unsubscribeReceived(let packet):
+                gone.withLock { $0 += packet.filters }
+                step.perform {
+                    try? $0.engine.acknowledgeUnsubscribe(packet.packetID, codes: [.success], at: MonotonicClock.now)
+                }
+            default: break
+            }
+        }
+        let client = server.client { $0.cleanStart = false }
+        try await client.connect()
+        let messages = try await client.subscribe(to: "a")
+        await client.disconnect()
+        // Of the session of this process's own connection.
+        _ = client.subscription(to: "b")
+        try await client.connect()
+        try await messages.unsubscribe()
+        #expect(await eventually { gone.withLock { $0.sorted() } == ["a", "b"] })
+        try await messages.unsubscribe()
+        #expect(gone.withLock { $0.count } == 2)
+        await client.disconnect()
+    }
+
+    /// Servers of a list need not share their sessions.
+    @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])
+    func `what was subscribed at another server is subscribed again where a session is present`(
+        version: MQTTVersion
+    ) async throws {
+        let clock = try ManualClock()
+        let brokers = [try await LoopbackBroker.start(clock: clock), try await LoopbackBroker.start(clock: clock)]
+        var configuration = MQTTConfiguration(clientID: "moving")
+        configuration.version = version
+        configuration.cleanStart = false
+        configuration.sessionExpiry = .seconds(3600)
+        let client = MQTTClient(
+            try brokers[0].mqttURL, try brokers[1].mqttURL, configuration: configuration, clock: clock)
+        try await client.connect()
+        let a = try await client.subscribe(to: "a")
+        try await client.reconnect()
+        let b = try await client.subscribe(to: "b", qos: .atLeastOnce)
+        try await client.reconnect()
+        #expect(client.server.map { "\($0)" } == (try brokers[0].mqttURL))
+        _ = try await client.publish("back", to: "b", qos: .atLeastOnce)
+        #expect(try await b.first(1).map(\.text) == ["back"])
+        withExtendedLifetime(a) {}
+        await client.disconnect()
+        for broker in brokers { await broker.stop() }
+    }
+
+    @Test func `after a session was discarded the next CONNECT has Clean Start, since DISCONNECT may not have arrived`()
+        async throws
+    {
+        let broker = try await LoopbackBroker.start()
+        var configuration = MQTTConfiguration(clientID: "discarding")
+        configuration.version = .v5_0
+        configuration.cleanStart = false
+        configuration.sessionExpiry = .seconds(3600)
+        let client = MQTTClient(try broker.mqttURL, configuration: configuration)
+        try await client.connect()
+        let messages = try await client.subscribe(to: "a")
+        broker.inject(.drop, .received, .mqtt(.disconnect))
+        try await client.discardSession()
+        withExtendedLifetime(messages) {}
+        for isPresent in [false, true] {
+            var events = client.events.makeAsyncIterator()
+            try await client.connect()
+            var found: Bool?
+            while found == nil, let event = await events.next() {
+                if case .connected(let info) = event { found = info.sessionPresent }
+            }
+            #expect(found == isPresent)
+            await client.disconnect()
+        }
+        await broker.stop()
+    }
+
     /// How long after a second connection was opened a message that waits arrives, when the broker's packets take 100 ms.
     private func delay(_ change: (inout MQTTConfiguration) -> Void) async throws -> Duration {
         let clock = try ManualClock()
