@@ -141,6 +141,8 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
             for caller in entry.callers { caller.wait.fail(failure) }
             for route in entry.routes {
                 route.hasStopped = true
+                // The next connection has another topic for replies.
+                if route.receivers.areRequests { router.forgetLater(route.requests.map(\.filter)) }
                 finish(route, .init(stoppedBy: failure))
             }
         }

@@ -254,6 +254,35 @@ struct ResubscribingTests {
         await client.disconnect()
     }
 
+    @Test func `the topic of replies is unsubscribed after the next connect, which has another`() async throws {
+        let gone = Mutex<[String]>([])
+        let topics = Mutex<[String]>([])
+        let server = ScriptedServer { step in
+            switch step.event {
+            case .connectReceived: step.accept(sessionPresent: step.connection > 1)
+            case .subscribeReceived(let packet):
+                topics.withLock { $0 += packet.subscriptions.map(\.filter) }
+                step.perform {
+                    try? $0.engine.acknowledgeSubscribe(packet.packetID, codes: [.success], at: MonotonicClock.now)
+                }
+            case .unsubscribeReceived(let packet): gone.withLock { $0 += packet.filters }
+            default: break
+            }
+        }
+        let client = server.client {
+            $0.version = .v5_0
+            $0.cleanStart = false
+            $0.sessionExpiry = .seconds(3600)
+        }
+        try await client.connect()
+        _ = try? await client.request("x", to: "question", timeout: .milliseconds(20))
+        #expect(topics.withLock { $0.count } == 1)
+        await client.disconnect()
+        try await client.connect()
+        #expect(await eventually { gone.withLock { $0 } == topics.withLock { $0 } })
+        await client.disconnect()
+    }
+
     /// Servers of a list need not share their sessions.
     @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])
     func `what was subscribed at another server is subscribed again where a session is present`(
