@@ -247,6 +247,7 @@ extension MQTTSubscriptions {
         let error = late("SUBSCRIBE", advice: Self.adviceForSubscribe)
         for key in request.keys {
             guard let entry = router.entries[key] else { continue }
+            entry.isUncertain = true
             // The connection ends, and the next one subscribes what was granted before, and what no caller waits for.
             let isAwaited = entry.callers.contains { $0.request == token }
             fail(key, error, of: token, othersContinue: request.comesFirst && (entry.wasGranted || !isAwaited))
