@@ -71,29 +71,6 @@ extension ClientSubscriptions {
     }
 }
 
-/// Callers that wait for a server's answers, by the numbers of their requests.
-package struct PendingCalls<Answer: Sendable, Failure: Error> {
-    package typealias Call = PendingCall<Result<Answer, Failure>>
-    private var calls: [UInt64: Call] = [:]
-
-    package init() {}
-
-    package subscript(id: UInt64) -> Call? {
-        get { calls[id] }
-        set { calls[id] = newValue }
-    }
-
-    /// The caller of a request that is answered, which waits no longer.
-    package mutating func take(_ id: UInt64) -> Call? { calls.removeValue(forKey: id) }
-
-    /// There will be no answers.
-    package mutating func fail(_ failure: Failure) {
-        let ended = calls.sorted { $0.key < $1.key }
-        calls = [:]
-        for (_, call) in ended { call.end(.failure(failure)) }
-    }
-}
-
 /// The subscriptions with a full buffer, for which reading pauses. On the loop's thread.
 package struct PausedRoutes<Route: DeliveryRoute> {
     private var routes: [Route] = []

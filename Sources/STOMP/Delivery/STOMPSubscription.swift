@@ -24,9 +24,12 @@ public struct STOMPSubscription: MessageSubscription {
     /// returns at once, because the subscription has ended with its connection. A durable subscription is deleted with the
     /// messages that wait in it; to keep it, release the sequence or disconnect.
     ///
-    /// - Throws: ``STOMPError`` when the broker refuses or does not answer in time, with ``STOMPError/Code/notConnected`` for
-    ///   a durable subscription without a connection, which remains at the broker, and at once with
-    ///   ``STOMPError/Code/cancelled`` in a cancelled task. This sequence ends, even if the call throws.
+    /// - Throws: ``STOMPError`` when the broker refuses or does not answer in time, and at once with
+    ///   ``STOMPError/Code/cancelled`` in a cancelled task. This sequence ends, even if the call throws. For a durable
+    ///   subscription ``STOMPError/Code/notConnected`` without a connection, or ``STOMPError/Code/invalidRequest`` if the
+    ///   sequence has ended otherwise: it remains at the broker. After ``STOMPError/Code/connectionLost`` and
+    ///   ``STOMPError/Code/timedOut`` it may remain, and later calls throw `connectionLost`. In all these cases
+    ///   ``STOMPClient/unsubscribe(from:durableName:)`` deletes it.
     public nonisolated(nonsending) func unsubscribe() async throws(STOMPError) {
         try await handle.core.subscriptions.unsubscribe(handle.route)
     }

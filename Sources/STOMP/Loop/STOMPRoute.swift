@@ -35,8 +35,17 @@ final class STOMPRoute: DeliveryRoute, @unchecked Sendable {
     var unansweredEnds: UInt16 = 0
     /// Whether the connection that is ending has not answered SUBSCRIBE.
     var isUnanswered = false
-    /// Whether a subscription that ended is over at the broker too: one that is durable is over once UNSUBSCRIBE was sent.
-    var endedAtBroker: Bool
+    /// What is known of a subscription at the broker once it has ended here.
+    enum Remainder {
+        /// It ends with its connection, or the broker has confirmed its end.
+        case nothing
+        /// It is durable, and the broker was not asked to end it.
+        case durable
+        /// It is durable, and the broker has not confirmed its end.
+        case unknown
+    }
+
+    var remainder: Remainder
 
     init(
         id: String, token: UInt64, destination: String, acknowledgement: STOMPAckMode, options: STOMPSubscribeOptions,
@@ -48,7 +57,7 @@ final class STOMPRoute: DeliveryRoute, @unchecked Sendable {
         self.acknowledgement = acknowledgement
         self.options = options
         self.policy = policy
-        endedAtBroker = options.durableName == nil
+        remainder = options.durableName == nil ? .nothing : .durable
         receivers = DeliveryReceivers(replies: replies)
     }
 }

@@ -13,8 +13,14 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
 
     unowned var core: STOMPClientCore!
     private var routes: [UInt64: STOMPRoute] = [:]
-    /// Callers that wait for the receipt of UNSUBSCRIBE, by its number.
-    private var unsubscribes = PendingCalls<Void, STOMPError>()
+    /// A route whose UNSUBSCRIBE awaits its receipt, and the callers that wait for that.
+    private struct Unsubscribe {
+        let route: STOMPRoute
+        var calls: [STOMPRoute.Call]
+    }
+
+    /// By the numbers of the receipts.
+    private var unsubscribes: [UInt64: Unsubscribe] = [:]
     var pausedRoutes = PausedRoutes<STOMPRoute>()
 
     func route(_ token: UInt64) -> STOMPRoute? { routes[token] }
@@ -112,10 +118,7 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
     /// RECEIPT arrived for SUBSCRIBE or UNSUBSCRIBE, or will not arrive.
     func requestAnswered(_ token: UInt64, _ answer: STOMPMachine.ReceiptAnswer) {
         let id = token & ~STOMPMachine.requestBit
-        if let call = unsubscribes.take(id) {
-            call.end(answer)
-            return
-        }
+        if let ended = unsubscribes.removeValue(forKey: id) { return end(ended, answer) }
         guard let route = routes[id] else { return }
         switch answer {
         case .success: subscribed(route)
@@ -168,14 +171,15 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
         route.endedConnections = wasStable ? 1 : route.endedConnections + 1
         guard route.endedConnections >= 3 else { return }
         fail(route, error)
-        // The broker has not been asked to end a durable one.
-        route.endedAtBroker = route.options.durableName == nil
+        // Its message may have come before the receipt of SUBSCRIBE.
+        if route.options.durableName != nil { route.remainder = .durable }
     }
 
     /// A destination cannot be subscribed: fails the waiting caller, or ends the subscription.
     private func fail(_ route: STOMPRoute, _ error: STOMPError) {
         routes[route.token] = nil
-        route.endedAtBroker = true
+        // What a broker refuses to make does not remain there, unless it has been made before.
+        if !route.wasGranted { route.remainder = .nothing }
         if let call = route.call {
             route.call = nil
             call.end(.failure(error))
@@ -216,11 +220,15 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
     }
 
     func unsubscribeNow(_ route: STOMPRoute, _ receipt: UInt64, _ call: STOMPRoute.Call) {
+        if let (number, _) = unsubscribes.first(where: { $1.route === route }) {
+            unsubscribes[number]?.calls.append(call)
+            return
+        }
         finish(route, .finished)
         let isKnown = routes.removeValue(forKey: route.token) != nil
         guard isKnown, core.supervisor.isConnected else {
             if isKnown { tellEnd(of: route, 0) }
-            call.end(route.endedAtBroker ? .success(()) : .failure(Self.remainsAtBroker(route)))
+            call.end(remainderError(route).map { .failure($0) } ?? .success(()))
             return
         }
         var unanswered = 0
@@ -238,18 +246,55 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
                 try engine.deleteDurable(id: route.id, headers: durable, receiptToken: token, at: now)
                 return unanswered
             }
-            route.endedAtBroker = true
-            if sendsReceipts { unsubscribes[receipt] = call } else { call.end(.success(())) }
+            if route.options.durableName != nil { route.remainder = sendsReceipts ? .unknown : .nothing }
+            if sendsReceipts {
+                unsubscribes[receipt] = Unsubscribe(route: route, calls: [call])
+            } else {
+                call.end(.success(()))
+            }
         } catch {
             call.end(.failure(error))
         }
     }
 
-    private static func remainsAtBroker(_ route: STOMPRoute) -> STOMPError {
-        STOMPError(
-            .notConnected,
-            "The durable subscription to '\(route.destination)' remains at the broker, because there is no connection. Subscribe again while connected, then unsubscribe."
-        )
+    /// The receipt of UNSUBSCRIBE arrived, or will not arrive.
+    private func end(_ ended: Unsubscribe, _ answer: STOMPMachine.ReceiptAnswer) {
+        var answer = answer
+        switch answer {
+        case .success: ended.route.remainder = .nothing
+        case .failure(let error):
+            guard error.code == .connectionLost || error.code == .timedOut else { break }
+            // Calling again does not send UNSUBSCRIBE again.
+            if let unknown = remainderError(ended.route, error) { answer = .failure(unknown) }
+        }
+        for call in ended.calls { call.end(answer) }
+    }
+
+    private func endUnsubscribes(_ failure: STOMPError) {
+        let ended = unsubscribes.sorted { $0.key < $1.key }
+        unsubscribes = [:]
+        for (_, unsubscribe) in ended { end(unsubscribe, .failure(failure)) }
+    }
+
+    /// Why a subscription that has ended here may not have ended at the broker; nil if it has.
+    ///
+    /// - Parameter cause: why the broker's answer is missing, when that has just become known.
+    private func remainderError(_ route: STOMPRoute, _ cause: STOMPError? = nil) -> STOMPError? {
+        let (subject, isConnected) = ("The durable subscription to '\(route.destination)'", core.supervisor.isConnected)
+        let advice = "To delete it, call unsubscribe(from:durableName:) of the client while that is connected."
+        switch route.remainder {
+        case .nothing: return nil
+        case .durable:
+            return STOMPError(
+                isConnected ? .invalidRequest : .notConnected,
+                "\(subject) remains at the broker, because \(isConnected ? "its sequence had ended before UNSUBSCRIBE was sent" : "there is no connection"). \(advice)"
+            )
+        case .unknown:
+            return STOMPError(
+                cause?.code ?? .connectionLost,
+                "\(subject) may remain at the broker, which has not confirmed UNSUBSCRIBE. \(advice)",
+                serverError: cause?.serverError, underlying: cause)
+        }
     }
 
     // MARK: The connection
@@ -274,7 +319,7 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
 
     func connectionClosed(_ reason: STOMPError) {
         pausedRoutes.removeAll()
-        unsubscribes.fail(reason)
+        endUnsubscribes(reason)
         failLateSubscribes()
         // A temporary queue ends with its connection.
         for route in orderedRoutes where route.receivers.areRequests {
@@ -306,6 +351,6 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
             route.call = nil
             route.finish(.init(stoppedBy: failure))
         }
-        unsubscribes.fail(failure)
+        endUnsubscribes(failure)
     }
 }

@@ -1,4 +1,5 @@
 import LoopbackBroker
+import Synchronization
 import TestSupport
 import Testing
 
@@ -336,6 +337,77 @@ import Testing
             await client.disconnect()
             await sender.disconnect()
         }
+    }
+
+    /// A client of RabbitMQ with a durable subscription.
+    private func durable(
+        _ server: FakeServer
+    ) async throws -> (client: STOMPClient, connection: FakeConnection, messages: STOMPSubscription) {
+        let (client, connection) = try await server.connected(server: "RabbitMQ/3.10.8") {
+            ($0.outgoingHeartBeat, $0.incomingHeartBeat) = (.zero, .zero)
+        }
+        async let subscribing = client.subscribe(to: "/topic/d", options: STOMPSubscribeOptions(durableName: "kept"))
+        try await connection.confirm("SUBSCRIBE")
+        return (client, connection, try await subscribing)
+    }
+
+    @Test func `a durable subscription whose UNSUBSCRIBE was lost is not reported as ended`() async throws {
+        let server = FakeServer()
+        let (client, connection, messages) = try await durable(server)
+        let leaving = Task { try await messages.unsubscribe() }
+        try await connection.expect("UNSUBSCRIBE")
+        connection.close()
+        await expectError(.connectionLost, containing: "unsubscribe(from:durableName:)") { try await leaving.value }
+        await expectError(.connectionLost, containing: "may remain at the broker") { try await messages.unsubscribe() }
+        let next = try await server.accept(1, server: "RabbitMQ/3.10.8")
+        #expect(await eventually { client.state.isConnected })
+        await expectError(.connectionLost, containing: "may remain at the broker") { try await messages.unsubscribe() }
+        // As the error advises.
+        let deleting = Task { try await client.unsubscribe(from: "/topic/d", durableName: "kept") }
+        try await next.confirm("SUBSCRIBE")
+        try await next.confirm("UNSUBSCRIBE")
+        try await deleting.value
+        next.close()
+        await client.disconnect()
+    }
+
+    @Test func `calls that unsubscribe meanwhile wait for the same receipt`() async throws {
+        let server = FakeServer()
+        let (client, connection, messages) = try await durable(server)
+        let cancelled = Task { try await messages.unsubscribe() }
+        let receipt = try await connection.expect("UNSUBSCRIBE")
+        cancelled.cancel()
+        await expectError(.cancelled) { try await cancelled.value }
+        let isDone = Atomic(false)
+        let second = Task {
+            try await messages.unsubscribe()
+            isDone.store(true, ordering: .relaxed)
+        }
+        try await Task.sleep(for: .milliseconds(20))
+        let wasDone = isDone.load(ordering: .relaxed)
+        #expect(!wasDone)
+        connection.send("RECEIPT\nreceipt-id:\(receipt)\n\n\0")
+        try await second.value
+        connection.close()
+        await client.disconnect()
+        try await messages.unsubscribe()
+    }
+
+    @Test func `a durable subscription that the broker refuses to make again remains there`() async throws {
+        let server = FakeServer()
+        let (client, first, messages) = try await durable(server)
+        first.close()
+        let second = try await server.accept(1, server: "RabbitMQ/3.10.8")
+        let receipt = try await second.expect("SUBSCRIBE")
+        second.send("ERROR\nreceipt-id:\(receipt)\nmessage:access refused\n\n\0")
+        second.close()
+        await expectError(.refused) { for try await _ in messages {} }
+        _ = try await server.connection(2)
+        await expectError(.notConnected, containing: "remains at the broker") { try await messages.unsubscribe() }
+        try await server.accept(2, server: "RabbitMQ/3.10.8")
+        #expect(await eventually { client.state.isConnected })
+        await expectError(.invalidRequest, containing: "remains at the broker") { try await messages.unsubscribe() }
+        await client.disconnect()
     }
 
     @Test func whatABrokerCannotDoIsToldBeforeItIsAsked() async throws {
