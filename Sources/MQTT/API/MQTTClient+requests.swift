@@ -7,7 +7,9 @@ extension MQTTClient {
     /// Publishes a request and returns the first response to it [MQTT 5.0 4.10]; 5.0 only.
     ///
     /// One subscription, made with the first request, receives the responses to all requests of a client; correlation
-    /// data tells them apart. If the server answers a request of QoS 1 or 2 with `noMatchingSubscribers`, no client received it,
+    /// data tells them apart. A response without them is taken if only one request waits and no earlier one has ended without
+    /// its response. Otherwise it is dropped, because it may be the late response to that; the next request then uses another
+    /// response topic. If the server answers a request of QoS 1 or 2 with `noMatchingSubscribers`, no client received it,
     /// and the request fails at once.
     /// - Parameters:
     ///   - payload: the payload of the request: any sequence of bytes, such as an array or `Data`.

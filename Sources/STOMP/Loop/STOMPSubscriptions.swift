@@ -209,8 +209,11 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
     /// Writes UNSUBSCRIBE without a receipt. Returns the number of unanswered messages.
     @discardableResult
     private func unsubscribeWithoutWaiting(_ route: STOMPRoute) -> Int {
+        // The broker deletes a reply queue that it made without SUBSCRIBE, at the end of the connection. Its messages match no
+        // route until then.
+        if route.receivers.areRequests, core.profile.temporaryQueues == .implicit { return 0 }
         // An error means that the connection is ending, and the subscription with it.
-        core.link.perform { try? $0.engine.unsubscribe(id: route.id, at: core.loop.now) } ?? 0
+        return core.link.perform { try? $0.engine.unsubscribe(id: route.id, at: core.loop.now) } ?? 0
     }
 
     private func tellEnd(of route: STOMPRoute, _ unanswered: Int) {

@@ -39,6 +39,17 @@ private final class ReplyBatch: DeliveryBatch {
 
 private final class Handle: Sendable {}
 
+/// Ends its subscription when it is released, as the clients' handles do.
+private final class EndingHandle: Sendable {
+    private let ended: @Sendable () -> Void
+
+    init(_ ended: @escaping @Sendable () -> Void) {
+        self.ended = ended
+    }
+
+    deinit { EventLoop.shared.execute(ended) }
+}
+
 /// What became of requests.
 private final class Log: Sendable {
     let sent = Atomic(0)
@@ -161,6 +172,68 @@ struct PendingRepliesTests {
         }
         #expect(third.text == "b")
         #expect(try await other.text == "a")
+    }
+
+    /// The first request ends without its reply, which comes while the second one waits.
+    @Test(arguments: [true, false])
+    func `a late reply without a correlation is not the reply to the next request`(isCancelled: Bool) async throws {
+        let subscriptions = Atomic(0)
+        let replies = Replies(loop: .shared) { replies in
+            let number = subscriptions.add(1, ordering: .relaxed).newValue
+            let handle = EndingHandle { [weak replies] in replies?.subscriptionEnded(.disconnectedByUser) }
+            return Replies.Subscription(address: "\(number)", handle: handle)
+        }
+        // With a subscription the next request is sent at once, however short its time is.
+        _ = try await replies.reply(correlation: [0], within: .seconds(60), late: Failure.late.message) { _ in
+            answer(replies, [Reply(correlation: [0], text: "")])
+        }
+        if isCancelled {
+            let sent = PendingCall<Void>()
+            let cancelled = Task {
+                try await replies.reply(correlation: [1], within: .seconds(60), late: Failure.late.message) { _ in
+                    sent.end(())
+                }
+            }
+            await sent.answer()
+            cancelled.cancel()
+            await #expect(throws: Failure.cancelledWait) { try await cancelled.value }
+        } else {
+            await #expect(throws: Failure.late) {
+                try await replies.reply(correlation: [1], within: .milliseconds(1), late: Failure.late.message) { _ in }
+            }
+        }
+        let second = try await replies.reply(correlation: [2], within: .seconds(60), late: Failure.late.message) { _ in
+            answer(replies, [Reply(correlation: nil, text: "the first")], unmatched: 1)
+            answer(replies, [Reply(correlation: [2], text: "the second")])
+        }
+        #expect(second.text == "the second" && subscriptions.load(ordering: .relaxed) == 1)
+        // Nothing of the first request can come to another address, so that a message without a correlation is taken again.
+        for number in 3..<5 {
+            let later = try await replies.reply(
+                correlation: [UInt8(number)], within: .seconds(60), late: Failure.late.message
+            ) { address in
+                #expect(address == "2")
+                answer(replies, [Reply(correlation: nil, text: "\(number)")])
+            }
+            #expect(later.text == "\(number)")
+        }
+        #expect(subscriptions.load(ordering: .relaxed) == 2)
+    }
+
+    @Test func `what was sent over a connection that has ended owes no reply on the next one`() async throws {
+        let replies = Replies(loop: .shared) { _ in Replies.Subscription(address: "", handle: Handle()) }
+        await #expect(throws: Failure.lost) {
+            try await replies.reply(correlation: [1], within: .seconds(60), late: Failure.late.message) { _ in
+                EventLoop.shared.execute {
+                    replies.connectionEnded(.lost)
+                    replies.subscribedAgain()
+                }
+            }
+        }
+        let second = try await replies.reply(correlation: [2], within: .seconds(60), late: Failure.late.message) { _ in
+            answer(replies, [Reply(correlation: nil, text: "x")])
+        }
+        #expect(second.text == "x")
     }
 
     @Test func `a request ends at its timeout, also while the subscription is not made`() async throws {

@@ -81,6 +81,39 @@ import Transport
         await client.disconnect()
     }
 
+    @Test func `after a late reply without a correlation-id the next request has another reply queue`() async throws {
+        let (client, connection) = try await FakeServer().connected(server: "RabbitMQ/3.10.8") {
+            ($0.outgoingHeartBeat, $0.incomingHeartBeat) = (.zero, .zero)
+        }
+        /// Reads a request and answers it.
+        func answer(_ text: String, correlated: Bool, _ others: (_ replyTo: Substring) -> Void = { _ in }) async throws
+            -> Substring
+        {
+            let lines = try await connection.frame().split(separator: "\n")
+            // RabbitMQ makes and deletes the queue of its own accord.
+            try #require(lines.first == "SEND")
+            let replyTo = try #require(lines.first { $0.hasPrefix("reply-to:") }).dropFirst(9)
+            let correlation = try #require(lines.first { $0.hasPrefix("correlation-id:") })
+            others(replyTo)
+            let header = correlated ? "\(correlation)\n" : ""
+            connection.send("MESSAGE\nsubscription:\(replyTo)\nmessage-id:1\ndestination:/q\n\(header)\n\(text)\0")
+            return replyTo
+        }
+        let first = Task { try await client.request("1", to: "/queue/a", timeout: .milliseconds(50)) }
+        try await connection.expect("SEND")
+        await expectError(.timedOut) { _ = try await first.value }
+        async let second = client.request("2", to: "/queue/a")
+        let replyTo = try await answer("second", correlated: true) { replyTo in
+            connection.send("MESSAGE\nsubscription:\(replyTo)\nmessage-id:0\ndestination:/q\n\nfirst\0")
+        }
+        #expect(try await second.text == "second")
+        async let third = client.request("3", to: "/queue/a")
+        let another = try await answer("third", correlated: false)
+        #expect(try await third.text == "third" && another != replyTo)
+        connection.close()
+        await client.disconnect()
+    }
+
     @Test func `a request that is made before the broker is known declares its destination's queue`() async throws {
         let server = FakeServer()
         let client = server.client { $0.requestTimeout = .patience }
