@@ -268,6 +268,14 @@ extension MQTTError {
                 Self.sentence("The server's limits do not allow this message: \(reason)")
                     + " Compare it with MQTTConnectionInfo.limits.",
                 reasonCode: reason)
+        case .unsendableAgain:
+            self.init(
+                .connectionLost,
+                Self.sentence(
+                    "The connection ended before the server confirmed the message, and the server's limits do not allow it any more: \(reason)"
+                )
+                    + " Whether it arrived is unknown: publish it again, within MQTTConnectionInfo.limits, if it may arrive twice.",
+                reasonCode: reason)
         case .discarded:
             self.init(
                 .disconnected,

@@ -79,6 +79,8 @@ public struct MQTTPublishCompletion: Sendable, Equatable {
         /// The message can never be sent on this connection: it is larger than the peer accepts, its QoS is above the
         /// peer's maximum or the peer does not retain messages; see the reason code.
         case unsendable
+        /// The same for a message that was sent on an earlier connection: whether it arrived is unknown.
+        case unsendableAgain
         /// The session was discarded locally.
         case discarded
     }
@@ -87,7 +89,7 @@ public struct MQTTPublishCompletion: Sendable, Equatable {
     public var token: UInt64
     /// How it ended.
     public var outcome: Outcome
-    /// The peer's reason code, or ours for `unsendable`.
+    /// The peer's reason code, or ours for `unsendable` and `unsendableAgain`.
     public var reason: MQTTReasonCode
     /// The index in ``MQTTEffects/events`` of the acknowledgement's properties, or of the reason why there was no
     /// acknowledgement; -1 if there is no such event.

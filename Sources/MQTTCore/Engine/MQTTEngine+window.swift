@@ -148,7 +148,7 @@ extension MQTTEngine {
         }
         if let reason = tryWriting(head, slot.payload, properties) {
             retire(index)
-            complete(index, .unsendable, reason, -1, &effects)
+            complete(index, .unsendableAgain, reason, -1, &effects)
         } else {
             session.window.recordResent()
             keepAlive.sent(at: now)
@@ -178,7 +178,8 @@ extension MQTTEngine {
         }
         if let reason = tryWriting(head, slot.payload, properties) {
             if slot.head.packetID == 0 { session.window.releaseID(head.packetID) }
-            return giveUp(index, .unsendable, reason, &effects)
+            let wasSent = session.window.slots[Int(index)].kind == .requeued
+            return giveUp(index, wasSent ? .unsendableAgain : .unsendable, reason, &effects)
         }
         session.window.recordFirstQueuedSent(head.packetID, isNewestFirst: isNewestFirst)
         keepAlive.sent(at: now)

@@ -231,7 +231,7 @@ struct SessionTests {
         pair.cut()
         pair.server.engine.configuration.maximumQoS = .atLeastOnce
         try pair.connect()
-        #expect(pair.client.completions.map(\.outcome) == [.unsendable])
+        #expect(pair.client.completions.map(\.outcome) == [.unsendableAgain])
         pair.cut()
         pair.server.engine.configuration.maximumQoS = .exactlyOnce
         // The next process begins with the lowest identifier.
@@ -242,6 +242,22 @@ struct SessionTests {
         try pair.publish("other", qos: .exactlyOnce)
         pair.settle()
         #expect(pair.server.texts == ["given up", "other"])
+    }
+
+    @Test func `a message that was sent in a lost session and cannot be sent any more may have arrived`() throws {
+        let pair = EnginePair.persistent()
+        try pair.connect()
+        pair.server.acknowledges = false
+        try pair.publish("sent", qos: .exactlyOnce, token: 1)
+        pair.settle()
+        pair.cut()
+        try pair.publish("never sent", qos: .exactlyOnce, token: 2)
+        pair.serverKeepsSession = false
+        pair.server.engine.configuration.maximumQoS = .atLeastOnce
+        try pair.connect()
+        #expect(pair.client.completions.map(\.token) == [1, 2])
+        #expect(pair.client.completions.map(\.outcome) == [.unsendableAgain, .unsendable])
+        #expect(pair.client.completions.allSatisfy { $0.reason == .qosNotSupported })
     }
 
     @Test func `a QoS 2 message held by the application over a connection is acknowledged by its first token`() throws {

@@ -127,6 +127,13 @@ struct AdviceTests {
         #expect(error.message.contains("authentication method") && !error.message.contains("password"))
     }
 
+    @Test func `a message that was sent before and is not allowed any more may have arrived`() {
+        let sent = MQTTError(undelivered: .unsendableAgain, .packetTooLarge, [])
+        #expect(sent.code == .connectionLost && sent.reasonCode == .packetTooLarge)
+        #expect(sent.message.contains("Whether it arrived is unknown"))
+        #expect(MQTTError(undelivered: .unsendable, .packetTooLarge, []).code == .notAllowed)
+    }
+
     @Test func `a server's text neither forges lines of a log nor fills them`() {
         let forged = "bye\n2026-01-01 ERROR \u{1b}[31m" + String(repeating: "x", count: 3_000)
         let properties: MQTTProperties = [MQTTProperty(.reasonString, .string(forged))]
