@@ -17,8 +17,9 @@ extension STOMPClient {
 
     /// Commits a transaction and returns when the broker has confirmed that.
     ///
-    /// - Throws: ``STOMPError``: ``STOMPError/Code/stale`` if its connection has ended, so that nothing of it happened;
-    ///   with ``STOMPError/Code/connectionLost`` and ``STOMPError/Code/timedOut`` it is not known whether it happened.
+    /// - Throws: ``STOMPError``: ``STOMPError/Code/stale`` if its connection has ended, so that nothing of it happened, or if
+    ///   it was committed or aborted before; with ``STOMPError/Code/connectionLost`` and ``STOMPError/Code/timedOut`` it is not
+    ///   known whether it happened, and another commit of it, which throws `stale`, does not tell either.
     public nonisolated(nonsending) func commit(_ handle: STOMPTransactionHandle) async throws(STOMPError) {
         try await sender.confirmed { engine, token, now throws(STOMPUsageError) in
             try engine.commit(handle.transaction, receiptToken: token, at: now)

@@ -105,8 +105,12 @@ extension STOMPEngine {
 
     mutating func check(_ transaction: STOMPTransaction) throws(STOMPUsageError) {
         try require(
-            transaction.connection == connection && transactions[transaction.number] != nil, .transactionEnded,
-            "The transaction \(transaction) is over: it was committed or aborted, or its connection ended. Begin a new one."
+            transaction.connection == connection, .transactionEnded,
+            "The connection of the transaction \(transaction) has ended. Nothing of the transaction happened, unless a commit of it was sent: then that is unknown. Begin a new one, after such a commit only if it may happen twice."
+        )
+        try require(
+            transactions[transaction.number] != nil, .transactionEnded,
+            "The transaction \(transaction) is over. It was committed or aborted before. Begin a new one for what follows."
         )
     }
 

@@ -50,6 +50,23 @@ import Transport
         await client.disconnect()
     }
 
+    @Test func `a transaction that has ended after a commit without an answer may have happened`() async throws {
+        let server = FakeServer()
+        let (client, connection) = try await connected(server, named: "fake/1")
+        let transaction = try client.begin()
+        let committing = Task { try await client.commit(transaction) }
+        try await connection.expect("BEGIN")
+        try await connection.expect("COMMIT")
+        await expectError(.stale, containing: "It was committed or aborted before.") { try client.abort(transaction) }
+        connection.close()
+        await expectError(.connectionLost) { try await committing.value }
+        let next = try await server.accept(1)
+        #expect(await eventually { client.state.isConnected })
+        await expectError(.stale, containing: "unless a commit of it was sent") { try await client.commit(transaction) }
+        next.close()
+        await client.disconnect()
+    }
+
     @Test func `a message that waits for its receipt in a transaction fails when that is aborted`() async throws {
         let server = FakeServer()
         let (client, connection) = try await connected(server, named: "RabbitMQ/3.10.8")
