@@ -31,6 +31,9 @@ package struct KeepAlive: Sendable {
     private(set) var pingCount: UInt32 = 0
     private var isServer = false
     private(set) var readingPaused = false
+    /// How often in a row bytes before that PINGREQ were found to have moved while many more of them waited; -1 as soon as
+    /// that was not so.
+    private var steadyCounts: Int8 = -1
     /// Since when the caller has read.
     private var readingSince: Int64 = 0
 
@@ -55,13 +58,22 @@ package struct KeepAlive: Sendable {
     /// For how long nothing was sent, and no sign of life was noticed.
     func silence(at now: Int64) -> Int64 { now - max(lastSent, lastSign) }
 
-    /// Whether PINGREQ waits behind so much for so long that a server which wants a whole packet in one and a half times the
-    /// interval may have got none.
+    /// Whether PINGREQ waits on a slow link behind so much for so long that a server which wants a whole packet in one and a
+    /// half times the interval may have got none.
+    ///
+    /// Bytes that wait are no proof: the server may have stopped reading, or the system may not report what has arrived. They
+    /// have to be seen moving, twice in a row, and still to be many.
     func isHeldUp(at now: Int64) -> Bool {
-        guard !isServer, pingSent != .max, pingPosition - acknowledged > 1000 else { return false }
+        guard !isServer, pingSent != .max, steadyCounts >= 2 else { return false }
         // It was written after one interval, at the latest; what it waits for has been on its way since before that.
         return now - pingSent >= interval / 5 * 2
     }
+
+    /// Whether more bytes wait before PINGREQ than their position may be too high: what layers add to the bytes that wait is
+    /// estimated, as 1,024 bytes and a sixteenth of them.
+    ///
+    /// - Parameter estimated: how many waited when that was last estimated.
+    private func areMany(_ waiting: Int, of estimated: Int) -> Bool { waiting - estimated / 16 > 1024 }
 
     mutating func sent(at now: Int64) { lastSent = max(lastSent, now) }
     mutating func received(at now: Int64) { lastSign = now }
@@ -73,12 +85,20 @@ package struct KeepAlive: Sendable {
         pingSent = now
         pingPosition = progress.total
         acknowledged = progress.acknowledged
+        // `Int.max` is a position that is not known.
+        let (waiting, isKnown) = (pingPosition - acknowledged, pingPosition != .max && interval > 0)
+        steadyCounts = isKnown && areMany(waiting, of: waiting) ? 0 : -1
     }
 
-    /// The answer is late: waits for it once more if bytes before PINGREQ were acknowledged since this was last called.
+    /// The answer is late, or it is time to count the bytes that hold PINGREQ up: waits for the answer once more if bytes
+    /// before PINGREQ were acknowledged since this was last called.
     mutating func extendIfProgressed(_ progress: MQTTOutputProgress, at now: Int64) {
-        guard now >= deathDue else { return }
+        guard now >= countDue else { return }
         let reached = min(progress.acknowledged, pingPosition)
+        if steadyCounts >= 0 {
+            let isSteady = reached > acknowledged && areMany(pingPosition - reached, of: pingPosition - acknowledged)
+            steadyCounts = isSteady ? min(steadyCounts + 1, 2) : -1
+        }
         guard reached > acknowledged else { return }
         acknowledged = reached
         lastSign = now
@@ -106,7 +126,7 @@ package struct KeepAlive: Sendable {
 
     var deadline: Int64 {
         if isServer { return interval == 0 || readingPaused ? .max : lastSign.advanced(byNanoseconds: interval) }
-        return min(pingDue, deathDue)
+        return min(pingDue, countDue)
     }
 
     func due(at now: Int64) -> Action {
@@ -125,6 +145,14 @@ package struct KeepAlive: Sendable {
     private var deathDue: Int64 {
         guard pingSent != .max, !readingPaused else { return .max }
         return max(pingSent, lastSign).advanced(byNanoseconds: pingTimeout)
+    }
+
+    /// When to count the bytes before PINGREQ: when the answer is late, and while they hold it up twice before a server's
+    /// patience ends, half an interval after PINGREQ.
+    private var countDue: Int64 {
+        guard pingSent != .max, !readingPaused else { return .max }
+        return max(pingSent, lastSign).advanced(
+            byNanoseconds: steadyCounts < 0 ? pingTimeout : min(pingTimeout, interval / 5))
     }
 
 }

@@ -6,6 +6,8 @@ import Testing
 struct KeepAliveTests {
     private func pings(_ pair: EnginePair) -> Int { pair.client.types.filter { $0 == .pingreq }.count }
 
+    private func isHeldUp(_ pair: EnginePair) -> Bool { pair.client.engine.isHeldUp(at: pair.now) }
+
     @Test func `a quiet client pings at its interval and is answered [MQTT-3.1.2-20]`() throws {
         let pair = EnginePair(client: { $0.keepAlive = 10 })
         try pair.connect()
@@ -206,6 +208,44 @@ struct KeepAliveTests {
         }
         #expect(pair.client.failure == .pingTimeout)
         #expect(pair.now - start <= 20_100_000_000)
+    }
+
+    /// What becomes of the bytes before PINGREQ: how many of 10,000 have arrived when it is written, and then every 2 s.
+    @Test(arguments: [
+        ("a slow link", [1_000, 1_500, 2_000, 2_400], true),
+        ("a system that reports no acknowledgements", [0, 0, 0, 0], false),
+        ("a server that has stopped reading", [1_000, 4_000, 4_000, 4_000], false),
+        ("a link that was held up for a moment", [1_000, 1_500, 9_900, 10_000], false),
+    ])
+    func `only bytes that keep arriving slowly before PINGREQ hold it up`(
+        what: String, arrived: [Int], expected: Bool
+    ) throws {
+        let pair = EnginePair(client: { $0.keepAlive = 10 })
+        try pair.connect()
+        pair.advance(seconds: 10, total: 10_000, acknowledged: arrived[0])
+        #expect(!isHeldUp(pair))
+        for acknowledged in arrived[1...] { pair.advance(seconds: 2, total: 10_002, acknowledged: acknowledged) }
+        #expect(isHeldUp(pair) == expected, "\(what)")
+        pair.cut()
+        #expect(isHeldUp(pair) == expected, "\(what)")
+    }
+
+    @Test func `what layers may add to bytes that wait does not hold PINGREQ up`() throws {
+        let pair = EnginePair(client: { $0.keepAlive = 10 })
+        try pair.connect()
+        // 320 bytes wait: the total allows for their encryption.
+        pair.advance(seconds: 10, total: 2_000 + 320 + 320 / 16 + 1_024, acknowledged: 2_000)
+        for _ in 0..<3 { pair.advance(seconds: 2, total: 2_340, acknowledged: 2_340) }
+        #expect(!isHeldUp(pair))
+    }
+
+    @Test func `a PINGREQ of unknown position is not held up`() throws {
+        let pair = EnginePair(client: { $0.keepAlive = 10 })
+        try pair.connect()
+        // As the search for a refused request writes it.
+        try pair.client.engine.ping(at: pair.now, progress: MQTTOutputProgress(total: .max))
+        for number in 1...4 { pair.advance(seconds: 2, total: 10_000, acknowledged: 1_000 * number) }
+        #expect(!isHeldUp(pair))
     }
 
     @Test func `late, early and repeated timeouts are harmless`() throws {
