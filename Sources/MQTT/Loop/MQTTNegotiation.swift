@@ -40,8 +40,8 @@ final class MQTTNegotiation: @unchecked Sendable {
     private var hasEndedSoon = false
     /// The place in the list of the server that is tried.
     private var triedServer: Int32 = 0
-    /// The hash of the server that has accepted last; 0 if none has.
-    private var acceptedServer = 0
+    /// Half a hash of the server that has accepted last; 0 if none has.
+    private var acceptedServer: UInt32 = 0
     /// When the client last left a connection without an answer to CONNECT; `Int64.min` if it never did.
     private var unansweredConnect = Int64.min
 
@@ -70,7 +70,7 @@ final class MQTTNegotiation: @unchecked Sendable {
         if acceptedServer != 0, acceptedServer != hashOfServer { core.link.perform { $0.engine.serverChanges() } }
     }
 
-    private var hashOfServer: Int { core.opener.server?.endpoint.hashValue ?? 0 }
+    private var hashOfServer: UInt32 { UInt32(truncatingIfNeeded: core.opener.server?.endpoint.hashValue ?? 0) }
 
     /// CONNACK with a failure came, or CONNECT was never sent.
     func expectsNoAnswer() { awaitsAnswer = false }
