@@ -121,6 +121,7 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
         ended.resume()
         persistence?.stop(failure)
         subscriptions.stop(failure)
+        negotiation.wasAcceptedSinceStop = false
         negotiation.endReauthentications(.failure(failure))
     }
 

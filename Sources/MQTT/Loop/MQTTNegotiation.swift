@@ -24,8 +24,8 @@ final class MQTTNegotiation: @unchecked Sendable {
     var authenticationTask: Task<Void, Never>?
     // Small fields are next to each other, because every idle client has this object.
     var blockedSession = MQTTBlockedSession()
-    /// Whether any server has accepted a connection.
-    private var wasEverAccepted = false
+    /// Whether a server has accepted a connection since the client last stopped.
+    var wasAcceptedSinceStop = false
     /// Whether this connection was accepted.
     private(set) var isAccepted = false
     /// Whether CONNECT was sent on this connection and was not answered.
@@ -70,7 +70,11 @@ final class MQTTNegotiation: @unchecked Sendable {
         if acceptedServer != 0, acceptedServer != hashOfServer { core.link.perform { $0.engine.serverChanges() } }
     }
 
-    private var hashOfServer: UInt32 { UInt32(truncatingIfNeeded: core.opener.server?.endpoint.hashValue ?? 0) }
+    /// Not 0.
+    private var hashOfServer: UInt32 { UInt32(truncatingIfNeeded: core.opener.server?.endpoint.hashValue ?? 0) | 1 }
+
+    /// Whether any server has accepted a connection.
+    private var wasEverAccepted: Bool { acceptedServer != 0 }
 
     /// CONNACK with a failure came, or CONNECT was never sent.
     func expectsNoAnswer() { awaitsAnswer = false }
@@ -79,7 +83,7 @@ final class MQTTNegotiation: @unchecked Sendable {
     func accepted(_ info: MQTTConnectionInfo) {
         isAccepted = true
         awaitsAnswer = false
-        wasEverAccepted = true
+        wasAcceptedSinceStop = true
         acceptedServer = hashOfServer
         versionsLeft = []
         redirection.withLock { $0?.accepted(server: Int(triedServer)) }

@@ -163,7 +163,6 @@ extension MQTTSubscriptions {
     ///   - info: what CONNACK says.
     ///   - isResumed: whether the server may hold subscriptions of an earlier connection.
     func resubscribe(_ info: MQTTConnectionInfo, isResumed: Bool) {
-        mayBeKept = false
         if let router = knownRouter {
             sendUnsubscriptions(of: router, isResumed: isResumed)
             sendSubscriptions(of: router, info)

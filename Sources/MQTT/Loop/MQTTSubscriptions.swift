@@ -13,9 +13,6 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
     unowned var core: MQTTClientCore!
     private(set) var knownRouter: MQTTRouter?
     var pausedRoutes = PausedRoutes<MQTTRoute>()
-    /// Whether the session may have filters that are not subscribed here, from before the client began to connect. Each
-    /// connection subscribes or unsubscribes what was declared before it.
-    var mayBeKept = true
 
     /// Made for the first subscription or message.
     var router: MQTTRouter {
@@ -117,7 +114,9 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
 
     /// Takes a route out of the router; returns the filters that the server may have in a session and no other route has.
     private func takeOut(_ route: MQTTRoute) -> [String] {
-        router.remove(route, mayBeKept: mayBeKept)
+        // Until the first connection the session may have filters of before. Each subscribes or unsubscribes what was declared
+        // before it.
+        router.remove(route, mayBeKept: !core.negotiation.wasAcceptedSinceStop)
     }
 
     /// Ends a subscription: its receivers get `end` after what has arrived, and another subscription may get what they have
@@ -151,7 +150,6 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
             finish(unmatched, .init(stoppedBy: failure))
         }
         knownRouter?.failUnsubscribes(failure)
-        mayBeKept = true
     }
 
     func connectionClosed(_ reason: MQTTError) {
