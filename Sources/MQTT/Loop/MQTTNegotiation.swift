@@ -187,10 +187,11 @@ final class MQTTNegotiation: @unchecked Sendable {
                 reasonCode: packet.reasonCode, properties: packet.properties)
         }
         serverFailed = true
-        let isHeldUp = core.link.perform { $0.engine.isHeldUp(at: core.loop.now) }
+        let now = core.loop.now
+        let isHeldUp = packet.reasonCode == .keepAliveTimeout && core.link.perform { $0.engine.isHeldUp(at: now) }
         return MQTTError(
             disconnect: packet.reasonCode, properties: packet.properties,
-            advice: packet.reasonCode == .keepAliveTimeout && isHeldUp ? MQTTError.serverLostPatience : nil)
+            advice: isHeldUp ? MQTTError.serverLostPatience : nil)
     }
 
     /// For how long a CONNECT that was left without an answer may still be read, in nanoseconds.

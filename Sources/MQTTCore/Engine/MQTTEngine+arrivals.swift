@@ -166,17 +166,12 @@ extension MQTTEngine {
         effects.report(.receiveMaximumExceeded(grantedReceiveMaximum))
     }
 
-    /// Whether a QoS 2 message that was not released came on an earlier connection, and not again on this one.
-    private func isOfEarlierConnection(_ id: UInt16) -> Bool {
-        !session.awaitingRelease.contains(id) && !session.inbound.holds(id)
-    }
-
     /// Records a message of QoS 1 or 2 and returns its token, or nil if it was delivered before.
     mutating func recordArrival(_ view: MQTTPublishView, at now: Int64) throws(MQTTProtocolError) -> UInt64? {
         let id = view.packetID
         let isQoS2 = view.flags.isExactlyOnce
         var isKnown = isQoS2 && session.received.contains(id)
-        if isKnown, session.doubt == .mayBeAnother, !view.flags.isDuplicate, isOfEarlierConnection(id) {
+        if isKnown, session.doubt == .mayBeAnother, !view.flags.isDuplicate, session.cameEarlier(id) {
             // The session is another: its own repetitions would have DUP set [MQTT-3.3.1-1].
             for id in session.forgetEarlierReceived() { receivedTicket = store(.receivedReleased(packetID: id)) }
             session.doubt = .none

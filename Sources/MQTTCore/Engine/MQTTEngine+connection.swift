@@ -134,9 +134,9 @@ extension MQTTEngine {
         if let method = properties.authenticationMethod, !isOurMethod(method) {
             throw .protocolError("CONNACK has another authentication method than CONNECT.", "MQTT-4.12.0-5")
         }
-        // 3.1 has no Session Present: there the server resumes the session if CONNECT requested it.
         // A client of 3.1.1 may proceed without the session that it did not ask for (3.2.2.2).
         let sessionPresent = connack.sessionPresent && (version == .v5_0 || !opening.cleanStart)
+        // 3.1 has no Session Present: there the server resumes the session if CONNECT requested it.
         let continuesSession = version == .v3_1 ? !opening.cleanStart : sessionPresent
         if sessionPresent {
             if opening.cleanStart {

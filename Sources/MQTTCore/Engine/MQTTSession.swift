@@ -53,11 +53,16 @@ public struct MQTTSession: Sendable {
         inbound.removeAllCarried()
     }
 
+    /// Whether a QoS 2 message that was not released came on an earlier connection, and not again on this one.
+    func cameEarlier(_ id: UInt16) -> Bool {
+        received.contains(id) && !awaitingRelease.contains(id) && !inbound.holds(id)
+    }
+
     /// Forgets the QoS 2 messages of earlier connections: the peer's side of them is gone.
     ///
     /// - Returns: the identifiers of those that a store has.
     mutating func forgetEarlierReceived() -> [UInt16] {
-        let earlier = received.all.filter { !awaitingRelease.contains($0) && !inbound.holds($0) }
+        let earlier = received.all.filter { cameEarlier($0) }
         let stored = earlier.filter { answered.contains($0) }
         for id in earlier {
             received.remove(id)

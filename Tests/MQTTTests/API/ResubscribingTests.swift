@@ -51,14 +51,18 @@ struct ResubscribingTests {
         }
     }
 
+    private static func keepSession(_ version: MQTTVersion, _ configuration: inout MQTTConfiguration) {
+        configuration.version = version
+        configuration.cleanStart = false
+        configuration.sessionExpiry = .seconds(3600)
+    }
+
     private func reconnected(
         _ version: MQTTVersion, _ change: (inout MQTTConfiguration) -> Void = { _ in }
     ) async throws -> [MQTTSubscriptionRequest] {
         let keeping = KeepingServer()
         let client = keeping.server.client {
-            $0.version = version
-            $0.cleanStart = false
-            $0.sessionExpiry = .seconds(3600)
+            Self.keepSession(version, &$0)
             change(&$0)
         }
         try await client.connect()
@@ -88,11 +92,7 @@ struct ResubscribingTests {
         version: MQTTVersion
     ) async throws {
         let keeping = KeepingServer(ending: [2, 3])
-        let client = keeping.server.client {
-            $0.version = version
-            $0.cleanStart = false
-            $0.sessionExpiry = .seconds(3600)
-        }
+        let client = keeping.server.client { Self.keepSession(version, &$0) }
         try await client.connect()
         let plain = try await client.subscribe(to: "plain", qos: .exactlyOnce)
         for connection in [4, 5] {
@@ -123,11 +123,7 @@ struct ResubscribingTests {
         version: MQTTVersion
     ) async throws {
         let keeping = KeepingServer(maximumQoS: [.atMostOnce, .atMostOnce, .atLeastOnce, .atLeastOnce])
-        let client = keeping.server.client {
-            $0.version = version
-            $0.cleanStart = false
-            $0.sessionExpiry = .seconds(3600)
-        }
+        let client = keeping.server.client { Self.keepSession(version, &$0) }
         try await client.connect()
         let messages = try await client.subscribe(to: "plain", qos: .exactlyOnce)
         #expect(messages.grantedQoS == .atMostOnce)
@@ -151,11 +147,7 @@ struct ResubscribingTests {
     private func declared(
         _ keeping: KeepingServer, _ version: MQTTVersion, qos: QoS = .atMostOnce
     ) async throws -> (client: MQTTClient, messages: MQTTSubscription) {
-        let client = keeping.server.client {
-            $0.version = version
-            $0.cleanStart = false
-            $0.sessionExpiry = .seconds(3600)
-        }
+        let client = keeping.server.client { Self.keepSession(version, &$0) }
         let messages = client.subscription(to: "plain", qos: qos)
         try await client.connect()
         #expect(await eventually { !keeping.requests(on: 1).isEmpty })
@@ -269,11 +261,7 @@ struct ResubscribingTests {
             default: break
             }
         }
-        let client = server.client {
-            $0.version = .v5_0
-            $0.cleanStart = false
-            $0.sessionExpiry = .seconds(3600)
-        }
+        let client = server.client { Self.keepSession(.v5_0, &$0) }
         try await client.connect()
         _ = try? await client.request("x", to: "question", timeout: .milliseconds(20))
         #expect(topics.withLock { $0.count } == 1)
@@ -291,9 +279,7 @@ struct ResubscribingTests {
         let clock = try ManualClock()
         let brokers = [try await LoopbackBroker.start(clock: clock), try await LoopbackBroker.start(clock: clock)]
         var configuration = MQTTConfiguration(clientID: "moving")
-        configuration.version = version
-        configuration.cleanStart = false
-        configuration.sessionExpiry = .seconds(3600)
+        Self.keepSession(version, &configuration)
         let client = MQTTClient(
             try brokers[0].mqttURL, try brokers[1].mqttURL, configuration: configuration, clock: clock)
         try await client.connect()
@@ -314,9 +300,7 @@ struct ResubscribingTests {
     {
         let broker = try await LoopbackBroker.start()
         var configuration = MQTTConfiguration(clientID: "discarding")
-        configuration.version = .v5_0
-        configuration.cleanStart = false
-        configuration.sessionExpiry = .seconds(3600)
+        Self.keepSession(.v5_0, &configuration)
         let client = MQTTClient(try broker.mqttURL, configuration: configuration)
         try await client.connect()
         let messages = try await client.subscribe(to: "a")
@@ -341,9 +325,7 @@ struct ResubscribingTests {
         let clock = try ManualClock()
         let broker = try await LoopbackBroker.start(clock: clock)
         var configuration = MQTTConfiguration(clientID: "delayed")
-        configuration.version = .v5_0
-        configuration.cleanStart = false
-        configuration.sessionExpiry = .seconds(3600)
+        Self.keepSession(.v5_0, &configuration)
         configuration.reconnect.jitter = 0
         change(&configuration)
         let client = MQTTClient(broker.urls.mqtt ?? "", configuration: configuration, clock: clock)
