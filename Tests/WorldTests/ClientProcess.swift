@@ -25,7 +25,7 @@ final class ClientProcess: Sendable {
 
     /// The client identifier.
     let name: String
-    private let url: String
+    private let urls: [String]
     let configuration: MQTTConfiguration
     private let store: StoreKind
     /// What the store holds; nil without one.
@@ -35,17 +35,17 @@ final class ClientProcess: Sendable {
     private let state: Mutex<State>
 
     init(
-        _ name: String, _ url: String, _ configuration: MQTTConfiguration, _ store: StoreKind, _ world: Simulation,
+        _ name: String, _ urls: [String], _ configuration: MQTTConfiguration, _ store: StoreKind, _ world: Simulation,
         onEvent: @escaping @Sendable (MQTTEvent, StoreContents?) -> Void
     ) {
-        (self.name, self.url, self.store, self.world, self.onEvent) = (name, url, store, world, onEvent)
+        (self.name, self.urls, self.store, self.world, self.onEvent) = (name, urls, store, world, onEvent)
         contents = store == .none ? nil : StoreContents(world)
         var configuration = configuration
         if store == .memory {
             configuration.sessionStore = contents.map { WatchedStore(MemorySessionStore(), $0, life: 1) }
         }
         self.configuration = configuration
-        let client = Self.makeClient(name, url, configuration, store, contents, world, life: 1)
+        let client = Self.makeClient(name, urls, configuration, store, contents, world, life: 1)
         state = Mutex(State(client: client))
         watch(client, 1)
     }
@@ -54,7 +54,7 @@ final class ClientProcess: Sendable {
     private static func directory(of name: String) -> String { "/\(name)" }
 
     private static func makeClient(
-        _ name: String, _ url: String, _ configuration: MQTTConfiguration, _ store: StoreKind,
+        _ name: String, _ urls: [String], _ configuration: MQTTConfiguration, _ store: StoreKind,
         _ contents: StoreContents?, _ world: Simulation, life: Int
     ) -> MQTTClient {
         var configuration = configuration
@@ -66,7 +66,8 @@ final class ClientProcess: Sendable {
             let files = FileSessionStore(directory: directory(of: name), options: options)
             configuration.sessionStore = WatchedStore(files, contents, life: life)
         }
-        return MQTTClient(url, clientID: name, configuration: configuration, clock: world.clock)
+        return MQTTClient(
+            urls, clientID: name, configuration: configuration, loop: world.clock.loop, clock: world.clock)
     }
 
     private func watch(_ client: MQTTClient, _ life: Int) {
@@ -129,7 +130,7 @@ final class ClientProcess: Sendable {
         let (current, previousLife) = current
         guard current === old else { return }
         let life = previousLife + 1
-        let client = Self.makeClient(name, url, configuration, store, contents, world, life: life)
+        let client = Self.makeClient(name, urls, configuration, store, contents, world, life: life)
         let cancel = state.withLock { state in
             defer { (state.client, state.life, state.cancel) = (client, life, nil) }
             return state.cancel
@@ -146,7 +147,7 @@ final class ClientProcess: Sendable {
         for (watch, client, task) in state.withLock({ $0.watches }) {
             task.cancel()
             await task.value
-            try watch.check(client.counters, world)
+            try watch.check(client.counters, servers: urls.count, world)
         }
     }
 }

@@ -17,7 +17,8 @@ final class ClientWatch: Sendable {
     /// What may follow each state.
     private static let successors: [String: Set<String>] = [
         "disconnected": ["connecting"],
-        "connecting": ["connected", "waiting", "disconnected", "disconnecting"],
+        // Without a network if another server of a list would be tried at once.
+        "connecting": ["connected", "waiting", "waitingForNetwork", "disconnected", "disconnecting"],
         "connected": ["waiting", "disconnecting", "disconnected"],
         "waiting": ["connecting", "waitingForNetwork", "disconnecting", "disconnected"],
         "waitingForNetwork": ["connecting", "disconnecting", "disconnected"],
@@ -87,8 +88,10 @@ final class ClientWatch: Sendable {
         }
     }
 
-    /// - Parameter counters: of the client, which has disconnected.
-    func check(_ counters: ClientCounters, _ world: Simulation) throws {
+    /// - Parameters:
+    ///   - counters: of the client, which has disconnected.
+    ///   - servers: how many it tries one after the other before it waits.
+    func check(_ counters: ClientCounters, servers: Int = 1, _ world: Simulation) throws {
         let report = report.withLock { $0 }
         var last = "disconnected"
         for state in report.states {
@@ -99,7 +102,7 @@ final class ClientWatch: Sendable {
         }
         try world.require(last == "disconnected", "\(name) ended as \(last): \(report.states.suffix(5))")
         // Another one follows at once when an old password was refused.
-        let most = WorldUsers(world).hasUsers ? 2 * Self.maximumAttempts : Self.maximumAttempts
+        let most = servers * (WorldUsers(world).hasUsers ? 2 : 1) * Self.maximumAttempts
         for (index, time) in report.attempts.enumerated() where index >= most {
             let first = report.attempts[index - most]
             try world.require(

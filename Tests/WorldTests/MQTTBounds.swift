@@ -80,7 +80,7 @@ enum MQTTBounds {
         let store = isKept && Bool.random(using: &random) ? StoreKind.file : .none
         let model = BoundsModel(settings, sendsQoS0: Bool.random(using: &random), world)
         let duplicates = Atomic(0)
-        let sender = ClientProcess("sender", url, settings, store, world) { event, _ in
+        let sender = ClientProcess("sender", [url], settings, store, world) { event, _ in
             switch event {
             case .sessionLost(_, let possibleDuplicates): duplicates.add(possibleDuplicates, ordering: .relaxed)
             case .storeDamaged(let damage): model.broke("the store is damaged: \(damage)")
@@ -90,7 +90,7 @@ enum MQTTBounds {
         var receiving = settings
         receiving.cleanStart = false
         if receiving.version == .v5_0 { receiving.sessionExpiry = .seconds(86_400) }
-        let receiver = ClientProcess("receiver", url, receiving, .none, world) { _, _ in }
+        let receiver = ClientProcess("receiver", [url], receiving, .none, world) { _, _ in }
         let arriving = watch(broker, model)
         for process in [sender, receiver] {
             act(world, process)
