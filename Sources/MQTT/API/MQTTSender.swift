@@ -221,14 +221,14 @@ struct MQTTSender {
 
     /// The same for a caller that waits for an answer.
     private nonisolated(nonsending) func wait<Answer: Sendable>(
-        cancelled: Answer,
+        cancelled: @autoclosure @Sendable () -> Answer,
         _ body: (inout MQTTMachine, consuming Waiter<Answer>, _ dropped: inout MQTTEndedPublishers) -> BegunWait<
             Answer
         >,
         take: @Sendable (inout MQTTMachine, _ token: UInt64) -> Waiter<Answer>?
     ) async -> Answer {
         var dropped = MQTTEndedPublishers()
-        return await link.wait(urgent: true, cancelled: cancelled) { machine, waiter in
+        return await link.wait(urgent: true, cancelled: cancelled()) { machine, waiter in
             defer { machine.flushRecords() }
             return body(&machine, waiter, &dropped)
         } take: {

@@ -22,7 +22,7 @@ extension Link where Machine: ~Copyable {
     ///   - afterLock: called when `begin` has returned, without the lock.
     @inlinable
     package nonisolated(nonsending) func wait<Answer: Sendable>(
-        urgent: Bool = false, cancelled: Answer,
+        urgent: Bool = false, cancelled: @autoclosure @Sendable () -> Answer,
         _ begin: (inout Machine, consuming Waiter<Answer>) -> BegunWait<Answer>,
         take: @Sendable (inout Machine, _ token: UInt64) -> Waiter<Answer>?,
         afterLock: () -> Void = {}
@@ -42,7 +42,7 @@ extension Link where Machine: ~Copyable {
             afterLock()
             ended.take()?.resume()
         } onCancel: {
-            perform { take(&$0, token.load(ordering: .relaxed)) }?.resume(returning: cancelled)
+            perform { take(&$0, token.load(ordering: .relaxed)) }?.resume(returning: cancelled())
         }
     }
 }
