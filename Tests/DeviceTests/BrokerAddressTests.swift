@@ -28,6 +28,7 @@ struct BrokerAddressTests {
         "stomp://h:0", "stomp://h:65536", "stomp://h:x", "stomp://::1", "stomp://[::1", "stomp://[]", "stomp://[::1]x",
         "stomp://h/path",
         "stomp://a b", "unix:", "unix://", "", "stomp://u:%zz@h", "stomp://%ff@h", "stomp://h:99999999999999999999",
+        "ws://h/a b", "ws://h/\u{FC}", "wss://h/ws?name=a b",
     ])
     func refusesWhatIsNoBroker(text: String) {
         #expect(failure { try BrokerAddress(text, for: .locations) }?.status == .usage)

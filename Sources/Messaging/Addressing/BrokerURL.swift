@@ -147,6 +147,14 @@ public struct BrokerURL: Sendable, Hashable {
             guard isCut else { throw Self.bad(text, error.reason) }
             throw Self.bad(text, Self.unescaped(tail, in: scheme) + "; without one, its host or port is wrong")
         }
+        guard Self.isPercentEncoded(resource) else {
+            throw Self.bad(
+                text, "its path or query has a character that must be percent-encoded; write %20 for a blank")
+        }
+    }
+
+    private static func isPercentEncoded(_ resource: String) -> Bool {
+        resource.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "#") }
     }
 
     /// What is wrong with a URL whose user name or password seems to contain the first character of `tail`.
@@ -174,7 +182,7 @@ public struct BrokerURL: Sendable, Hashable {
         guard scheme.isWebSocket else {
             throw Self.bad(description, "it can have no query: only WebSocket URLs have one. Leave `query` out")
         }
-        guard query.utf8.allSatisfy({ (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "#") }) else {
+        guard Self.isPercentEncoded(query) else {
             throw Self.bad(description, "the `query` of the credentials has characters that must be percent-encoded")
         }
         var other = self
