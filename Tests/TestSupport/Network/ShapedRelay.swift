@@ -12,6 +12,7 @@ public final class ShapedRelay: Sendable {
     private let bytesPerTick: Int
     private let stalls = Atomic(false)
     private let isOver = Atomic(false)
+    private let most = Atomic(Int.max)
     private let upward = Atomic(0)
     private let downward = Atomic(0)
 
@@ -61,6 +62,9 @@ public final class ShapedRelay: Sendable {
     /// From now on nothing passes in either direction, and nobody is told; or it passes again.
     public func setStalled(_ stalled: Bool) { stalls.store(stalled, ordering: .relaxed) }
 
+    /// Until the next call so many bytes pass from clients to the server, counted from the start, and no more.
+    public func pass(upTo count: Int) { most.store(count, ordering: .relaxed) }
+
     /// Ends all connections.
     public func stop() { isOver.store(true, ordering: .relaxed) }
 
@@ -92,7 +96,8 @@ public final class ShapedRelay: Sendable {
         }
         guard !stalls.load(ordering: .relaxed) else { return }
         connections.pairs.removeAll { pair in
-            let up = pass(from: pair.client, to: pair.server, atMost: bytesPerTick)
+            let left = most.load(ordering: .relaxed) - bytesPassed
+            let up = left > 0 ? pass(from: pair.client, to: pair.server, atMost: min(bytesPerTick, left)) : 0
             let down = pass(from: pair.server, to: pair.client, atMost: 65_536)
             if let up { upward.add(up, ordering: .relaxed) }
             if let down { downward.add(down, ordering: .relaxed) }
