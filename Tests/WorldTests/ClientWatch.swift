@@ -155,6 +155,13 @@ extension Simulation {
         try await requireFailure("withTransaction") { try await client.withTransaction { _ in } }
     }
 
+    /// No client kept a dead connection for longer than keep alive allows, and closing takes.
+    func requireNoDeadConnection() throws {
+        let longest = world.longestOverdue
+        try require(
+            longest < .seconds(5), "a client kept a dead connection for \(longest) longer than keep alive allows")
+    }
+
     /// Clients that have disconnected have no connection any more.
     ///
     /// - Parameter most: the connections that they may have had at a time.

@@ -144,10 +144,7 @@ enum MQTTBounds {
             let count = duplicates.load(ordering: .relaxed)
             try world.require(count == 0, "\(count) messages of QoS 2 may arrive twice, but no connection was lost")
         }
-        // What closing takes.
-        let longest = world.world.longestOverdue
-        try world.require(
-            longest < .seconds(5), "a client kept a dead connection for \(longest) longer than keep alive allows")
+        try world.requireNoDeadConnection()
         // Of each client one that is used, one that it moves to, and one whose last bytes are read.
         try await world.requireNoConnection(afterAtMost: 6)
         // For each connection an attempt.

@@ -234,10 +234,7 @@ enum MQTTPromises {
             let (counted, taken) = (receiver.client.counters.messagesReceived, model.receivedCount)
             try world.require(counted >= taken, "the receiver counted \(counted) of \(taken) messages")
         }
-        // What closing takes.
-        let longest = world.world.longestOverdue
-        try world.require(
-            longest < .seconds(5), "a client kept a dead connection for \(longest) longer than keep alive allows")
+        try world.requireNoDeadConnection()
         // Also of processes that have ended, and of one that took a session over.
         try await world.requireNoConnection(afterAtMost: 10)
         // For each connection an attempt, and the credentials that it waits for.

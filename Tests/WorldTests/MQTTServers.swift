@@ -84,10 +84,7 @@ enum MQTTServers {
         for task in watching { await task.value }
         try model.check()
         for process in processes { try await process.check(world) }
-        // What closing takes.
-        let longest = world.world.longestOverdue
-        try world.require(
-            longest < .seconds(5), "a client kept a dead connection for \(longest) longer than keep alive allows")
+        try world.requireNoDeadConnection()
         try await world.requireNoConnection(afterAtMost: 6)
         try world.requireNoTask(afterAtMost: 8)
     }
@@ -100,7 +97,7 @@ enum MQTTServers {
             let number = visit % 2
             brokers[1 - number].changeFaults { $0.refusesConnections = true }
             await brokers[1 - number].dropAllConnections()
-            for topic in ["t/end"] + model.granted {
+            for topic in ["t/end"] + model.declared {
                 let text = "visit \(visit)"
                 let start = world.clock.now
                 // Again and again: nothing is promised before the subscription is made at this server.
@@ -301,7 +298,7 @@ final class ServersModel: Sendable {
     func declare(_ topic: String) { state.withLock { $0.declared.append(topic) } }
     func add(_ task: Task<Void, Never>) { state.withLock { $0.tasks.append(task) } }
     /// Topics of subscriptions that stay.
-    var granted: [String] { state.withLock { $0.declared } }
+    var declared: [String] { state.withLock { $0.declared } }
 
     var isOver: Bool { state.withLock { $0.isOver } }
     func ends() { state.withLock { $0.isOver = true } }
