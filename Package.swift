@@ -183,7 +183,7 @@ let package = Package(
         tests("Embedded", with: ["LoopbackBroker", "MQTT"], exclude: ["Checks"]),
         tests("Documentation", with: ["Inspector", "LoopbackBroker", "MQTT", "MQTTCore", "STOMP"]),
         tests("Migration", with: [], exclude: ["Calls"]),
-        tests("Cookbook", with: []),
+        tests("Cookbook", with: ["LoopbackBroker", "MQTT"]),
         tests("Benchmark", with: ["benchmarks", "first-message", "LoopbackBroker", "MQTT", "STOMP"]),
         tests("Device", with: ["DeviceSupport", "LoopbackBroker"] + devices, exclude: ["Recordings"]),
         tests(

@@ -1,4 +1,6 @@
 import Foundation
+import LoopbackBroker
+import MQTT
 import TestSupport
 import Testing
 
@@ -132,6 +134,23 @@ struct CookbookTests {
         try await ann.waitForLine(containing: "Eve has left")
         ann.closeInput()
         #expect(try await ann.waitForEnd() == .exited(0))
+    }
+
+    @Test func `chat says who leaves when it is interrupted in the middle of a publish`() async throws {
+        let broker = try await LoopbackBroker.start()
+        let onlooker = try MQTTClient(broker.mqttURL)
+        try await onlooker.connect()
+        var lines = try await onlooker.subscribe(to: "chat/rooms/lobby").makeAsyncIterator()
+        let eve = try await CookbookProgram.chat.start(["-n", "Eve", "-b", broker.mqttURL], input: .pipe)
+        #expect(try await lines.next()?.text?.contains(#""name":"Eve""#) == true)
+        broker.changeFaults { $0.withholdsAcknowledgements = true }
+        try await eve.write("hello\n")
+        #expect(try await lines.next()?.text?.contains("hello") == true)
+        // The line is out, but Eve waits for its acknowledgement.
+        #expect(try await eve.end(by: SIGINT) == .exited(0))
+        try await onlooker.publish("Eve has ended", to: "chat/rooms/lobby")
+        #expect(try await lines.next()?.text?.contains(#""isPresent":false"#) == true)
+        await broker.stop()
     }
 
     @Test(.requires(.mosquitto, .rabbitMQ), .requires(program: "mosquitto_pub"), .requiresPythonClients)

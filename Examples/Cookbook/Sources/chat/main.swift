@@ -37,8 +37,12 @@ await recipe(
                 }
             }
             print("You are \(name) at \(url)")
-            try await client.publish(Line(name: name), to: room)
-            for await text in inputLines() { try await client.publish(Line(name: name, text: text), to: room) }
+            do {
+                try await client.publish(Line(name: name), to: room)
+                for await text in inputLines() { try await client.publish(Line(name: name, text: text), to: room) }
+            } catch let error as MQTTError where error.code == .cancelled {
+                // Ctrl-C came in the middle of a publish. The others are told all the same.
+            }
             show.cancel()
             // Ctrl-C cancels this task, but not the farewell, which waits for a lost connection for two seconds at most.
             let farewell = Task { try await client.publish(Line(name: name, isPresent: false), to: room) }
