@@ -61,6 +61,7 @@ final class Setting {
         ("traffic-watched", { try await $0.traffic.watched() }),
         ("connections", { try await $0.traffic.connections(.pool) }),
         ("connections-executor", { try await $0.traffic.connections(.loop) }),
+        ("threads", { try await ThreadRows(port: $0.mqtt.port, rounds: $0.rounds, scale: $0.scale).rows() }),
         ("main-actor", { try await $0.mainActor.rows() }),
         ("start", { try $0.starts.rows() }),
         ("latency-mosquitto-idle", { try await $0.latency.mosquitto(.idle) }),

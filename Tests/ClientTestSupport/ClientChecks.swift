@@ -223,6 +223,22 @@ package enum ClientChecks {
         }
     }
 
+    /// `threadCount` spreads clients over threads in turn; the first of them serves those that ask for one only.
+    ///
+    /// - Parameter makeClient: makes clients of a quality that no other test has.
+    package static func threadCount<Client: MessagingClient>(_ makeClient: (_ count: Int) -> Client) {
+        let single = makeClient(1)
+        for count in [0, -1, Int.min] { #expect(makeClient(count).loop === single.loop) }
+        let clients = (0..<6).map { _ in makeClient(3) }
+        let loops = clients.map { ObjectIdentifier($0.loop) }
+        #expect(Set(loops).count == 3)
+        #expect(loops[..<3] == loops[3...])
+        #expect(loops.contains(ObjectIdentifier(single.loop)))
+        // Fewer are the first of the same threads.
+        let fewer = Set((0..<4).map { _ in ObjectIdentifier(makeClient(2).loop) })
+        #expect(fewer.count == 2 && fewer.isSubset(of: loops) && fewer.contains(ObjectIdentifier(single.loop)))
+    }
+
     /// `usesNetworkMonitor` pauses attempts while the monitor reports that there is no network.
     ///
     /// - Parameter makeClient: gets the option's value, a policy with enough attempts, and a monitor without a network.

@@ -71,7 +71,7 @@ public actor MQTTClient: MessagingClient {
         self.clock = clock
         var configuration = configuration
         if !clientID.isEmpty { configuration.clientID = clientID }
-        let loop = loop ?? .shared(for: configuration.threadQuality)
+        let loop = loop ?? .shared(for: configuration.threadQuality, among: configuration.threadCount)
         let settings = MQTTSettings.of(configuration)
         let opener = StreamOpener(
             urls: urls, options: settings.streams, loop: loop, override: override, resolver: resolver)

@@ -139,7 +139,7 @@ extension MessagingClient {
     ///
     /// An answer then resumes its task without a switch of threads, which is most of what a round trip on a fast network
     /// costs. Child tasks of `body` run there too; the main actor and actors with an executor of their own do not.
-    /// - Warning: This thread serves every connection of the process. While `body` or one of its child tasks computes or
+    /// - Warning: This thread serves other connections of the process too. While `body` or one of its child tasks computes or
     ///   blocks, no client sends, receives or keeps its connection alive. A piece of them that takes more than 100 ms is
     ///   reported as the event `executorHeld`.
     /// - Throws: what `body` throws.

@@ -63,7 +63,7 @@ public actor STOMPClient: MessagingClient {
         resolver: Resolver = .shared
     ) {
         self.clock = clock
-        let loop = loop ?? .shared(for: configuration.threadQuality)
+        let loop = loop ?? .shared(for: configuration.threadQuality, among: configuration.threadCount)
         let opener = StreamOpener(
             urls: urls, options: Shared(configuration.streamOptions), loop: loop, override: override, resolver: resolver
         )

@@ -59,8 +59,14 @@ public struct STOMPConfiguration: Sendable, CustomStringConvertible {
     /// How urgent the thread is that serves the connection: its quality of service on Apple's systems; on Linux
     /// `.background` lowers its priority, and `.responsive` has no effect. Default: `.standard`.
     ///
-    /// Connections whose threads have the same quality share one.
+    /// Connections whose threads have the same quality share one, or as many as ``threadCount`` says.
     public var threadQuality = ServiceClass.standard
+    /// The number of threads over which the clients are spread that have this number and the same ``threadQuality``: each
+    /// new client is served by the next of them. Less than 1 counts as 1. Default: 1, which serves thousands of idle
+    /// connections.
+    ///
+    /// More are for a process that has many busy connections and processors to spare; a single client gains nothing.
+    public var threadCount = 1
     /// Sees each message that is sent and received, and may change it: trace context, CloudEvents, compression, metrics.
     /// Default: nil.
     ///

@@ -3,24 +3,38 @@ package import Wire
 
 /// One thread that waits for descriptors, deadlines and posted work, and serves every connection that lives on it.
 ///
-/// All connections share `EventLoop.shared` unless they are given another. Handlers run on the loop's thread, one at
-/// a time, and must never block it.
+/// All connections share `EventLoop.shared` unless their client asks for another thread, or for one of several. Handlers
+/// run on the loop's thread, one at a time, and must never block it.
 package final class EventLoop: @unchecked Sendable {
     // Sendable because `inside` is touched on the loop's thread only, and everything else is constant, atomic or
     // locked.
 
     /// The loop that connections use by default; it starts with its first use and lives as long as the process.
     package static let shared = EventLoop(makeSelector: SelectorKind.automatic.make)
-    private static let others = Lock<[ServiceClass: EventLoop]>([:])
+    private static let others = Lock<[ServiceClass: SharedLoops]>([:])
 
-    /// The loop that connections use whose thread has this quality; lives as long as the process.
-    package static func shared(for quality: ServiceClass) -> EventLoop {
-        if quality == .standard { return shared }
+    /// The loops of one quality; they live as long as the process.
+    private struct SharedLoops {
+        var loops: [EventLoop] = []
+        /// How often one of several was asked for.
+        var turn = 0
+    }
+
+    /// One of the first `count` loops whose threads have this quality, the next with each call; at least one.
+    package static func shared(for quality: ServiceClass, among count: Int = 1) -> EventLoop {
+        if quality == .standard, count <= 1 { return shared }
         return others.withLock { others in
-            if let known = others[quality] { return known }
-            let made = EventLoop(makeSelector: SelectorKind.automatic.make, quality: quality)
-            others[quality] = made
-            return made
+            var known = others[quality] ?? SharedLoops(loops: quality == .standard ? [shared] : [])
+            defer { others[quality] = known }
+            var place = 0
+            if count > 1 {
+                place = known.turn % count
+                known.turn += 1
+            }
+            while known.loops.count <= place {
+                known.loops.append(EventLoop(makeSelector: SelectorKind.automatic.make, quality: quality))
+            }
+            return known.loops[place]
         }
     }
 

@@ -27,6 +27,12 @@ func measureRoundTrips(client: MQTTClient) async throws {
     }
 }
 
+func makeGateway(meters: [String]) -> [MQTTClient] {
+    var configuration = MQTTConfiguration()
+    configuration.threadCount = 2
+    return meters.map { MQTTClient("mqtt://broker.example.com", clientID: $0, configuration: configuration) }
+}
+
 func publishPosition(client: MQTTClient, position: [UInt8]) throws {
     let isSent = try client.tryPublish(MQTTOutgoingMessage(position, to: "vehicles/7/position"))
     if !isSent { print("The outbox is full.") }

@@ -59,6 +59,14 @@ extension OptionTableTests {
                 return MQTTClient("mqtt://127.0.0.1:\(port)", configuration: configuration)
             }
         },
+        OptionRow("threadCount") {
+            ClientChecks.threadCount { count in
+                var configuration = MQTTConfiguration()
+                configuration.threadQuality = .background
+                configuration.threadCount = count
+                return MQTTClient("mqtt://127.0.0.1:1", configuration: configuration)
+            }
+        },
         OptionRow("usesNetworkMonitor") {
             await ClientChecks.networkMonitor { follows, policy, network in
                 var configuration = MQTTConfiguration()

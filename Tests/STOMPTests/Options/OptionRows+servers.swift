@@ -82,6 +82,14 @@ extension OptionTableTests {
                 return STOMPClient("stomp://127.0.0.1:\(port)", configuration: configuration)
             }
         },
+        OptionRow("threadCount") {
+            ClientChecks.threadCount { count in
+                var configuration = STOMPConfiguration()
+                configuration.threadQuality = .responsive
+                configuration.threadCount = count
+                return STOMPClient("stomp://127.0.0.1:1", configuration: configuration)
+            }
+        },
         OptionRow("usesNetworkMonitor") {
             await ClientChecks.networkMonitor { follows, policy, network in
                 var configuration = STOMPConfiguration()
