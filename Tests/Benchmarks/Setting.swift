@@ -39,6 +39,7 @@ final class Setting {
     static let rows: [(name: String, run: @Sendable (Setting) async throws -> [Row])] = [
         ("mqtt-publish-single", { [try await $0.mqtt.publishSingly()] }),
         ("mqtt-publish-array", { [try await $0.mqtt.publishArrays()] }),
+        ("mqtt-publish-large", { [try await $0.mqtt.publishLarge()] }),
         ("mqtt-receive-slices", { [try await $0.mqtt.receive(.slices)] }),
         ("mqtt-receive-owned", { [try await $0.mqtt.receive(.owned)] }),
         ("mqtt-receive-batches", { [try await $0.mqtt.receive(.batches)] }),

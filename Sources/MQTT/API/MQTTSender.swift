@@ -22,7 +22,7 @@ struct MQTTSender {
         let limit = core.settings.maximumOutboxBytes
         do throws(MQTTUsageError) {
             return try link.perform { machine throws(MQTTUsageError) in
-                guard machine.engine.output.count < limit else { return false }
+                guard machine.engine.outputCount < limit else { return false }
                 _ = try machine.engine.publish(
                     topic: topic, payload: payload, qos: .atMostOnce, retain: retain, properties: properties,
                     token: MQTTWaitingPublishers.unawaitedBit, at: machine.timeForQoS0)
@@ -101,7 +101,7 @@ struct MQTTSender {
                 let step = handOver { machine, dropped in
                     let piece = Link<MQTTMachine>.longestPiece
                     return machine.feed(
-                        batch, core.settings, upTo: machine.engine.output.count + piece, &unsent, &dropped)
+                        batch, core.settings, upTo: machine.engine.outputCount + piece, &unsent, &dropped)
                 }
                 for (place, error) in unsent {
                     failures[place] = .failure(error.map(core.explain) ?? .unsentAtMostOnce)

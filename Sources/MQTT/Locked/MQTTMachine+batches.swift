@@ -75,7 +75,7 @@ extension MQTTMachine {
         var next = batch.next
         defer { batch.next = next }
         while next < all.count {
-            if engine.output.count >= outputLimit { return .pause }
+            if engine.outputCount >= outputLimit { return .pause }
             let place = next
             let isQoS0 = all[place].qos == .atMostOnce
             var failure: MQTTUsageError?
@@ -84,7 +84,7 @@ extension MQTTMachine {
                 // Bounded by what may be in flight: the rest of the batch waits here, not in the engine's queue.
                 let limit = engine.windowLimit
                 if batch.unansweredCount >= limit { return .waitForAnswers(downTo: limit / 2) }
-            } else if mayPublishQoS0, engine.output.count >= settings.maximumOutboxBytes {
+            } else if mayPublishQoS0, engine.outputCount >= settings.maximumOutboxBytes {
                 return .waitForOutbox
             }
             if !isQoS0 || mayPublishQoS0 {

@@ -54,6 +54,15 @@ struct MQTTMachine: ClientMachine, ~Copyable {
         get { engine.output }
         _modify { yield &engine.output }
     }
+    var outputCount: Int { engine.outputCount }
+    var largePayload: LargePayload? {
+        get { engine.largePayload }
+        set { engine.largePayload = newValue }
+    }
+    var leastPayloadLeftOut: UInt32 {
+        get { engine.leastPayloadLeftOut }
+        set { engine.leastPayloadLeftOut = newValue }
+    }
 
     /// While disconnected, messages without a subscription are checked only when they are used: an alarm would keep a client alive
     /// that the application has released.

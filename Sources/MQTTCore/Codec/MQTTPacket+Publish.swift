@@ -61,10 +61,13 @@ extension MQTTPacket.Publish {
     ///
     /// The room is reserved once and written through, and the topic is checked while it is copied; there is no other
     /// allocation.
-    /// - Parameter maximumPacketSize: the largest packet that the peer accepts [MQTT-3.2.2-15].
+    /// - Parameters:
+    ///   - leavesPayloadOut: whether the payload, which ends the packet, is counted and not written.
+    ///   - maximumPacketSize: the largest packet that the peer accepts [MQTT-3.2.2-15].
     package static func encode(
         _ head: PublishHead, _ properties: MQTTProperties = MQTTProperties(), payload: RawSpan,
-        into output: inout [UInt8], version: MQTTVersion, maximumPacketSize: Int = MQTTPacket.largestSize
+        leavesPayloadOut: Bool = false, into output: inout [UInt8], version: MQTTVersion,
+        maximumPacketSize: Int = MQTTPacket.largestSize
     ) throws(MQTTEncodingError) {
         guard head.isConsistent else { throw contradiction(head) }
         let propertiesCount = try propertiesCount(head, properties, version)
@@ -79,12 +82,13 @@ extension MQTTPacket.Publish {
             guard !overflow, bodyCount <= VariableByteInteger.maximum else { return .tooLarge(Int.max) }
             let count = 1 + VariableByteInteger.byteCount(of: bodyCount) + bodyCount
             guard count <= maximumPacketSize else { return .tooLarge(count) }
+            let room = leavesPayloadOut ? count &- payload.byteCount : count
             var isName = false
-            output.append(addingCapacity: count) { output in
+            output.append(addingCapacity: room) { output in
                 unsafe output.withUnsafeMutableBufferPointer { buffer, initialized in
-                    // Safe: `count` bytes are free behind what is initialized, exactly as many as are written below, and a
+                    // Safe: `room` bytes are free behind what is initialized, exactly as many as are written below, and a
                     // buffer that is written exclusively does not overlap with spans that are borrowed.
-                    guard let base = buffer.baseAddress, buffer.count - initialized >= count else { return }
+                    guard let base = buffer.baseAddress, buffer.count - initialized >= room else { return }
                     var to = unsafe UnsafeMutableRawPointer(base + initialized)
                     unsafe write(head.flags.firstByte, &to)
                     unsafe write(variable: bodyCount, &to)
@@ -103,8 +107,8 @@ extension MQTTPacket.Publish {
                         unsafe properties.copyWords(to: to)
                         unsafe to += properties.byteCount
                     }
-                    unsafe payload.copyWords(to: to)
-                    initialized += count
+                    if !leavesPayloadOut { unsafe payload.copyWords(to: to) }
+                    initialized += room
                     isName = true
                 }
             }

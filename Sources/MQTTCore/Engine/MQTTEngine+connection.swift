@@ -15,6 +15,7 @@ extension MQTTEngine {
                 .alreadyConnected, "A connection is open. Report that it closed before opening another.")
         }
         output.removeAll(keepingCapacity: true)
+        largePayload = nil
         connectionEnd = .unrelated
         knowsQoS2IsMissing = false
         knowsReceiveMaximumIsExceeded = false
@@ -50,6 +51,7 @@ extension MQTTEngine {
         leaving.value = nil
         subscribingStage = .done
         output.removeAll(keepingCapacity: true)
+        largePayload = nil
         wasHeldUp = keepAlive.isHeldUp(at: now)
         keepAlive.stop()
         while let index = session.window.anyRequest {

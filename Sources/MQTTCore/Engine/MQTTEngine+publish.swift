@@ -292,9 +292,11 @@ extension MQTTEngine {
     private mutating func encode(
         _ head: PublishHead, _ payload: [UInt8], _ properties: MQTTProperties
     ) throws(MQTTEncodingError) {
+        let leavesOut = payload.count >= leastPayloadLeftOut && largePayload == nil
         // The bytes of an array of bytes: nothing to reinterpret.
         try unsafe MQTTPacket.Publish.encode(
-            head, version.hasProperties ? properties : MQTTProperties(), payload: payload.span.bytes, into: &output,
-            version: version, maximumPacketSize: acceptedByPeer)
+            head, version.hasProperties ? properties : MQTTProperties(), payload: payload.span.bytes,
+            leavesPayloadOut: leavesOut, into: &output, version: version, maximumPacketSize: acceptedByPeer)
+        if leavesOut { largePayload = LargePayload(payload, at: output.count) }
     }
 }

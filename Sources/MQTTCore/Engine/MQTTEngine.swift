@@ -115,6 +115,8 @@ public struct MQTTEngine: ~Copyable, Sendable {
     private var largestAcceptedPacket = UInt32(MQTTPacket.largestSize)
     /// The same for packets other than PUBLISH, and for the properties of a PUBLISH.
     var acceptedControlPacketSize = UInt32(MQTTPacket.largestSize)
+    /// Payloads of at least so many bytes are left out of ``output``, one at a time: for callers that know ``largePayload``.
+    package var leastPayloadLeftOut = UInt32.max
     var acceptedPacketSize: Int {
         get { Int(largestAcceptedPacket) }
         set { largestAcceptedPacket = UInt32(newValue) }
@@ -122,6 +124,10 @@ public struct MQTTEngine: ~Copyable, Sendable {
 
     /// Bytes to write, in order. The caller takes them out and may leave an empty array with capacity in their place.
     public var output: [UInt8] = []
+    /// A payload that is not in ``output``, but belongs there; whoever takes the one takes the other too.
+    package var largePayload: LargePayload?
+    /// The bytes that wait to be taken.
+    package var outputCount: Int { output.count &+ (largePayload?.bytes.count ?? 0) }
 
     /// Records for a session store, in order; the caller takes them out. Empty unless the configuration persists.
     public var storeRecords: [MQTTStoreRecord] = []

@@ -19,7 +19,7 @@ struct STOMPSender {
     ) throws(STOMPError) -> Bool {
         let limit = core.configuration.maximumOutboxBytes
         return try asking { machine throws(STOMPUsageError) in
-            guard machine.engine.output.count < limit else { return false }
+            guard machine.engine.outputCount < limit else { return false }
             // Only heart-beats need the time, and the write updates that anyway: the clock need not be read.
             try machine.engine.send(
                 destination: destination, headers: headers, body: body, transaction: transaction,
@@ -76,7 +76,7 @@ struct STOMPSender {
             var outboxWasFull = false
             // Order is settled before the caller suspends.
             let answer = await receipt { machine, waiter, refusal in
-                outboxWasFull = machine.engine.output.count >= core.configuration.maximumOutboxBytes
+                outboxWasFull = machine.engine.outputCount >= core.configuration.maximumOutboxBytes
                 if outboxWasFull { return .ended(Resumption(waiter, .success(()))) }
                 return machine.send(message, waiter, at: core.loop.now, &refusal)
             }

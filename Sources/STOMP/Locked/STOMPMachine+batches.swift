@@ -68,7 +68,7 @@ extension STOMPMachine {
                 batch.next += 1
                 continue
             }
-            guard engine.output.count < outputLimit else { return .waitForOutbox }
+            guard engine.outputCount < outputLimit else { return .waitForOutbox }
             do throws(STOMPUsageError) {
                 try engine.send(
                     destination: message.destination, headers: message.headers, body: message.body,

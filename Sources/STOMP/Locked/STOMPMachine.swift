@@ -46,6 +46,15 @@ struct STOMPMachine: ClientMachine, ~Copyable {
         get { engine.output }
         _modify { yield &engine.output }
     }
+    var outputCount: Int { engine.outputCount }
+    var largePayload: LargePayload? {
+        get { engine.largePayload }
+        set { engine.largePayload = newValue }
+    }
+    var leastPayloadLeftOut: UInt32 {
+        get { engine.leastPayloadLeftOut }
+        set { engine.leastPayloadLeftOut = newValue }
+    }
 
     var nextDeadline: Int64 { mutating get { min(engine.nextDeadlineInPlace(), trimming.deadline) } }
     var isLatencyBound: Bool { mutating get { engine.pendingReceiptsInPlace() <= 1 } }

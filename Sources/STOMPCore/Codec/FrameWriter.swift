@@ -254,16 +254,20 @@ extension FrameWriter {
     /// Appends one frame with a single reservation: `command`, the lines that `head` writes, `headers`, `content-length`
     /// where asked for, body and NUL. Nothing is appended when it throws.
     ///
-    /// - Parameter headRoom: what `head` writes at most.
+    /// - Parameters:
+    ///   - headRoom: what `head` writes at most.
+    ///   - leavesBodyOut: whether the body, which comes before the last byte, is not written.
     @inline(__always)
     static func writeFrame(
         into output: inout [UInt8], _ command: StaticString, _ escaping: STOMPEscaping, headRoom: Int,
-        headers: STOMPHeaders, body: RawSpan = RawSpan(), writesContentLength: Bool = false,
+        headers: STOMPHeaders, body: RawSpan = RawSpan(), leavesBodyOut: Bool = false,
+        writesContentLength: Bool = false,
         replacesUnencodable: Bool = false, _ head: (inout FrameWriter) -> Void
     ) throws(STOMPUsageError) {
         var problem: Problem?
         let headRoom = command.utf8CodeUnitCount &+ 1 &+ headRoom &+ room(for: headers)
-        output.append(addingCapacity: headRoom &+ 15 &+ numberRoom &+ body.byteCount &+ 2) { span in
+        let bodyRoom = leavesBodyOut ? 0 : body.byteCount
+        output.append(addingCapacity: headRoom &+ 15 &+ numberRoom &+ bodyRoom &+ 2) { span in
             // `count` is the number of bytes written; what `FrameWriter` claims is checked against the buffer.
             unsafe span.withUnsafeMutableBufferPointer { buffer, count in
                 var writer = unsafe FrameWriter(buffer, escaping, replacesUnencodable: replacesUnencodable)
@@ -274,7 +278,7 @@ extension FrameWriter {
                 for index in fields.indices { writer.put(fields[index]) }
                 if writesContentLength { writer.put("content-length", UInt64(body.byteCount)) }
                 writer.put(UInt8(ascii: "\n"))
-                writer.put(body)
+                if !leavesBodyOut { writer.put(body) }
                 writer.put(UInt8(0))
                 problem = writer.problem
                 count = problem == nil ? writer.count : 0

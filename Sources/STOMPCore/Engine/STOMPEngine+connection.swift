@@ -160,6 +160,7 @@ extension STOMPEngine {
 
     private mutating func clearConnection() {
         output.removeAll(keepingCapacity: output.capacity <= 1 << 16)
+        largePayload = nil
         scanner.reset()
         bytesLeft = 0
         subscriptions.removeAll()

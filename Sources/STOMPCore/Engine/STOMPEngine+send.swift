@@ -14,6 +14,17 @@ extension STOMPEngine {
         destination: String, headers: STOMPHeaders = [:], body: RawSpan, receiptToken: UInt64? = nil,
         transaction: STOMPTransaction? = nil, omitsContentLength: Bool = false, at now: Int64
     ) throws(STOMPUsageError) {
+        try send(
+            destination, headers, body, whole: nil, receiptToken, transaction, omitsContentLength: omitsContentLength,
+            at: now)
+    }
+
+    /// - Parameter whole: the array that the body is, if it is one.
+    @inline(__always)
+    private mutating func send(
+        _ destination: String, _ headers: STOMPHeaders, _ body: RawSpan, whole: [UInt8]?, _ receiptToken: UInt64?,
+        _ transaction: STOMPTransaction?, omitsContentLength: Bool, at now: Int64
+    ) throws(STOMPUsageError) {
         try requireConnected()
         try require(
             !destination.isEmpty, .invalidOption, "A destination must not be empty; write for example /queue/orders.")
@@ -26,16 +37,20 @@ extension STOMPEngine {
         // COMMIT waits for it.
         let isAwaited = transaction != nil && profile.confirmsCommitEarly
         let added = isAwaited && receiptToken == nil ? makeTransactionReceipt() : nil
+        let leavesOut = whole != nil && body.byteCount >= leastPayloadLeftOut && largePayload == nil
         try FrameWriter.writeFrame(
             into: &output, "SEND", STOMPEscaping(version),
             headRoom: FrameWriter.room(for: destination) &+ FrameWriter.room(for: transactionName) &+ 96,
-            headers: headers, body: body, writesContentLength: Self.isCounted(body, omitsContentLength)
+            headers: headers, body: body, leavesBodyOut: leavesOut,
+            writesContentLength: Self.isCounted(body, omitsContentLength)
         ) { writer in
             writer.put("destination", destination)
             if number != 0 { writer.put("receipt", number) }
             if let added { writer.put("receipt", added.id) }
             if let transaction { writer.put(transaction, named: transactionName) }
         }
+        // The NUL at the end of the frame comes behind it.
+        if leavesOut, let whole { largePayload = LargePayload(whole, at: output.count - 1) }
         timing.wrote(at: now)
         if isAwaited, let transaction {
             transactionReceipts.add(added?.number ?? receipts.nextNumber, of: transaction.number)
@@ -63,8 +78,8 @@ extension STOMPEngine {
     ) throws(STOMPUsageError) {
         // UInt8 has no padding, so all bytes are initialised.
         try send(
-            destination: destination, headers: headers, body: unsafe body.span.bytes, receiptToken: receiptToken,
-            transaction: transaction, omitsContentLength: omitsContentLength, at: now)
+            destination, headers, unsafe body.span.bytes, whole: body, receiptToken, transaction,
+            omitsContentLength: omitsContentLength, at: now)
     }
 }
 

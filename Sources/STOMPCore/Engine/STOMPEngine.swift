@@ -53,6 +53,10 @@ public struct STOMPEngine: ~Copyable, Sendable {
 
     /// Bytes to write, in order. The caller takes them out and may leave an empty array with capacity in their place.
     public var output: [UInt8] = []
+    /// A payload that is not in ``output``, but belongs there; whoever takes the one takes the other too.
+    package var largePayload: LargePayload?
+    /// The bytes that wait to be taken.
+    package var outputCount: Int { output.count &+ (largePayload?.bytes.count ?? 0) }
 
     /// The state of the connection.
     public internal(set) var phase = Phase.closed
@@ -67,6 +71,8 @@ public struct STOMPEngine: ~Copyable, Sendable {
     var receiptLimit: UInt32 = 0
     /// What is known about the broker; ``STOMPBrokerProfile/generic`` before CONNECTED.
     public internal(set) var profile = STOMPBrokerProfile.generic
+    /// Payloads of at least so many bytes are left out of ``output``, one at a time: for callers that know ``largePayload``.
+    package var leastPayloadLeftOut = UInt32.max
     /// What both sides agreed on, in milliseconds; zeros before CONNECTED.
     public internal(set) var heartBeat = STOMPHeartBeat.none
     /// Frames and heart-beats that came over all connections.

@@ -135,7 +135,7 @@ package final class LayerHandshake: LoopHandler, @unchecked Sendable {
                     return true
                 }
             }
-            switch stream.write(wire, from: &wireOffset, attempts: &attempts) {
+            switch stream.write(wire, from: &wireOffset, to: wire.count, attempts: &attempts) {
             case .bytes: break
             case .wouldBlock where layers.isOpen:
                 // The link continues with it.

@@ -17,6 +17,10 @@ extension Link where Machine: ~Copyable {
             state.largeBytes = 0
             // Whatever was written without a connection was meant for none.
             machine.value.output.removeAll(keepingCapacity: true)
+            machine.value.largePayload = nil
+            // Layers copy what they are given. In a simulation most messages are small.
+            machine.value.leastPayloadLeftOut =
+                layers != nil ? .max : loop.world == nil ? LargePayload.leastCount : 64
             state.stream = stream
             // Advancing a manual clock does not wait for callers' threads. While such a thread sends, nothing else can
             // be written, so that heart-beats would be missing however much time passes on the clock.

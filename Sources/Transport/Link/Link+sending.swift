@@ -31,7 +31,7 @@ extension Link where Machine: ~Copyable {
     /// Writes what is in `wire`; returns false when it has to wait for room in the stream.
     private func writeOut(to stream: any ByteStream) -> Bool {
         let before = wireOffset
-        let result = stream.write(wire, from: &wireOffset, attempts: &sent.calls)
+        let result = writePieces(to: stream)
         sent.bytes += wireOffset - before
         switch result {
         case .bytes: break
@@ -45,6 +45,31 @@ extension Link where Machine: ~Copyable {
         }
         return true
     }
+
+    /// Writes `wire` with the large payload in its place.
+    private func writePieces(to stream: any ByteStream) -> IOResult {
+        guard let payload = wirePayload else {
+            return stream.write(wire, from: &wireOffset, to: wire.count, attempts: &sent.calls)
+        }
+        let count = payload.bytes.count
+        if wireOffset < payload.place {
+            let result = stream.write(wire, from: &wireOffset, to: payload.place, attempts: &sent.calls)
+            guard case .bytes = result else { return result }
+        }
+        if wireOffset < payload.place + count {
+            var offset = wireOffset - payload.place
+            let result = stream.write(payload.bytes, from: &offset, to: count, attempts: &sent.calls)
+            wireOffset = payload.place + offset
+            guard case .bytes = result else { return result }
+        }
+        var offset = wireOffset - count
+        let result = stream.write(wire, from: &offset, to: wire.count, attempts: &sent.calls)
+        wireOffset = offset + count
+        return result
+    }
+
+    /// The bytes in `wire` and those that belong there.
+    private var wireCount: Int { wire.count + (wirePayload?.bytes.count ?? 0) }
 
     /// Nothing more can be written to `stream`: what comes is dropped until the loop has ended the connection.
     private func breakOff(_ stream: any ByteStream, _ error: TransportError) {
@@ -85,9 +110,10 @@ extension Link where Machine: ~Copyable {
                 loopHasToReport = discardChunk()
                 wireStream = stream
             }
-            if wireOffset < wire.count { return .write(stream) }
+            if wireOffset < wireCount { return .write(stream) }
             wire.removeAll(keepingCapacity: true)
             wireOffset = 0
+            wirePayload = nil
             plain.removeAll(keepingCapacity: true)
             if state.broken != nil {
                 discardOutput()
@@ -119,9 +145,11 @@ extension Link where Machine: ~Copyable {
             }
             machine.value.outputTaken(at: loop.now)
             swap(&machine.value.output, &wire)
+            wirePayload = machine.value.largePayload.take()
             state.largeBytes = 0
-            state.queuedBytes &+= wire.count
+            state.queuedBytes &+= wireCount
             tap = state.tap
+            if tap != nil { insertPayload() }
             waiters = state.roomWaiters.takeAll()
             loopHasToSettle = claimSettle(&state)
             return .write(stream)
@@ -188,14 +216,19 @@ extension Link where Machine: ~Copyable {
         defer {
             wire.removeAll(keepingCapacity: true)
             wireOffset = 0
+            wirePayload = nil
         }
         // What layers made of the chunk has other offsets: as long as a part of it is missing, none of it counts as
         // written.
         if !plain.isEmpty { return discardPlain() }
-        guard wireIsChunk, wireOffset < wire.count else { return false }
+        guard wireIsChunk, wireOffset < wireCount else { return false }
+        insertPayload()
         unsafe machine.value.outputDiscarded(wire.span.bytes, writtenUpTo: wireOffset)
         return true
     }
+
+    /// Who looks at whole packets gets them in one piece.
+    private func insertPayload() { wirePayload.take()?.insert(into: &wire) }
 
     /// Drops what layers were given.
     @discardableResult
@@ -211,6 +244,7 @@ extension Link where Machine: ~Copyable {
         guard machine.value.outputCount > 0 else { return }
         var discarded: [UInt8] = []
         swap(&machine.value.output, &discarded)
+        machine.value.largePayload.take()?.insert(into: &discarded)
         unsafe machine.value.outputDiscarded(discarded.span.bytes, writtenUpTo: 0)
     }
 

@@ -32,12 +32,14 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
     // Safe without checks for overlapping accesses, which cost more than a small write: each field below has one owner
     // at a time, and no access lasts while something else is called that may use the same field.
 
-    // Owned by the thread that has set `state.sending`.
-    @safe @exclusivity(unchecked) var wire: [UInt8] = []
-    @safe @exclusivity(unchecked) var wireOffset = 0
-    @safe @exclusivity(unchecked) var wireStream: (any ByteStream)?
+    // Owned by the thread that has set `state.sending`. The small field is first, where there is room for it.
     /// Whether `wire` is what was taken out of the outbox, unchanged by layers.
     @safe @exclusivity(unchecked) var wireIsChunk = false
+    @safe @exclusivity(unchecked) var wire: [UInt8] = []
+    @safe @exclusivity(unchecked) var wireOffset = 0
+    /// What belongs into `wire`, and is written from where it lies. `wireOffset` counts its bytes.
+    @safe @exclusivity(unchecked) var wirePayload: LargePayload?
+    @safe @exclusivity(unchecked) var wireStream: (any ByteStream)?
     /// Swapped out of the outbox, for the layers; kept until what they made of it, in `wire`, is written.
     @safe @exclusivity(unchecked) var plain: [UInt8] = []
     /// Not yet added to `state.traffic`.

@@ -1,5 +1,5 @@
 import Synchronization
-import Wire
+public import Wire
 
 /// What a link drives: a protocol engine with the bookkeeping of its shell (waiters, routes), all of it synchronous
 /// and called under the link's lock.
@@ -15,7 +15,12 @@ package protocol LinkMachine: ~Copyable, Sendable {
 
     /// Bytes for the wire; the link swaps them out.
     var output: [UInt8] { get set }
-    /// The number of bytes in `output`: asked for often, where a copy of the array would be a counted reference.
+    /// A payload that is not in `output`, but belongs there; the link takes both together.
+    var largePayload: LargePayload? { get set }
+    /// Payloads of at least so many bytes may be left out of `output`; set for each connection.
+    var leastPayloadLeftOut: UInt32 { get set }
+    /// The number of bytes in `output` and of `largePayload`: asked for often, where a copy of the array would be a counted
+    /// reference.
     var outputCount: Int { get }
     /// The time of the next `handleTimeout`, `Int64.max` for none.
     var nextDeadline: Int64 { mutating get }
@@ -64,6 +69,14 @@ extension LinkAfterLock {
 extension LinkMachine where Self: ~Copyable {
     // Inlined where the machine is known, which saves the copy of the array.
     @inlinable package var outputCount: Int { output.count }
+    package var largePayload: LargePayload? {
+        get { nil }
+        set {}
+    }
+    package var leastPayloadLeftOut: UInt32 {
+        get { .max }
+        set {}
+    }
     package var isLatencyBound: Bool { true }
     package var abandonsOutput: Bool { false }
     package mutating func outputTaken(at now: Int64) {}

@@ -36,14 +36,14 @@ extension ByteStream {
 
     package var written: Int { progress.written }
 
-    /// Writes `bytes` from `offset` on, which it moves, until all of them are written or the stream takes no more.
+    /// Writes `bytes` from `offset`, which it moves, to `end`, until all of them are written or the stream takes no more.
     ///
     /// - Returns: what came of the last attempt: `.bytes` if none is left.
-    func write(_ bytes: [UInt8], from offset: inout Int, attempts: inout Int) -> IOResult {
-        while offset < bytes.count {
+    func write(_ bytes: [UInt8], from offset: inout Int, to end: Int, attempts: inout Int) -> IOResult {
+        while offset < end {
             // Safe: the stream reads the buffer during the call only.
             let result = unsafe bytes.withUnsafeBytes {
-                unsafe write(from: UnsafeRawBufferPointer(rebasing: $0[offset...]))
+                unsafe write(from: UnsafeRawBufferPointer(rebasing: $0[offset..<end]))
             }
             attempts += 1
             guard case .bytes(let count) = result else { return result }

@@ -129,6 +129,22 @@ struct MQTTRows {
         return row
     }
 
+    /// 64 MiB each, which are written from the caller's own bytes: the peak says whether they were copied.
+    func publishLarge() async throws -> Row {
+        let count = max(1, Int(8 * scale))
+        var row = Row("MQTT QoS 1 publish, 64 MiB each", unit: "msg/s", goal: "–")
+        for _ in 0..<rounds {
+            let client = try await client()
+            let costs = try await measured(calls: client.calls) {
+                let payload = [UInt8](repeating: 0x70, count: 64 << 20)
+                for _ in 0..<count { try await client.publish(payload, to: Self.topic, qos: .atLeastOnce) }
+            }
+            await client.disconnect()
+            row.add(costs, count)
+        }
+        return row
+    }
+
     /// QoS 1, 100 in flight, by array.
     func windowByArray() async throws -> Row {
         let count = scaled(1_000_000)

@@ -42,7 +42,8 @@ struct UnsentMessagesTests {
             for sender in 0..<senders {
                 group.addTask {
                     for number in 0..<1000 {
-                        let payload = [UInt8](repeating: UInt8(sender), count: number % 300)
+                        let payload = [UInt8](
+                            repeating: UInt8(sender), count: number % 100 == 50 ? 300_000 : number % 300)
                         guard (try? client.tryPublish(MQTTOutgoingMessage(payload, to: "t"))) == true else { continue }
                         sent.value.add(1, ordering: .relaxed)
                     }

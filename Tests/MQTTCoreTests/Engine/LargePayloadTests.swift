@@ -1,0 +1,41 @@
+import MQTTCore
+import TestSupport
+import Testing
+import Wire
+
+@Suite("Engine: payloads that are left out")
+struct LargePayloadTests {
+    @Test(arguments: MQTTVersion.allCases, QoS.allCases)
+    func `output and the payload that it leaves out are the packets`(version: MQTTVersion, qos: QoS) throws {
+        let large = (0..<5_000).map { UInt8(truncatingIfNeeded: $0) }
+        let (whole, sparing) = (EnginePair(version: version), EnginePair(version: version))
+        for pair in [whole, sparing] { try pair.connect() }
+        sparing.client.engine.leastPayloadLeftOut = 5_000
+        for pair in [whole, sparing] {
+            for payload in [Array(large.dropLast()), large, [1], large] {
+                _ = try pair.client.engine.publish(topic: "t", payload: payload, qos: qos, at: pair.now)
+            }
+        }
+        let payload = sparing.client.engine.largePayload
+        let left = try #require(payload)
+        // The caller's own bytes.
+        #expect(left.bytes.withUnsafeBytes { $0.baseAddress } == large.withUnsafeBytes { $0.baseAddress })
+        var output = sparing.client.engine.output
+        #expect(output.count + 5_000 == whole.client.engine.output.count)
+        #expect(sparing.client.engine.outputCount == whole.client.engine.output.count)
+        left.insert(into: &output)
+        #expect(output == whole.client.engine.output)
+        sparing.client.run { $0.connectionClosed(at: 0, into: &$1) }
+        #expect(sparing.client.engine.outputCount == 0)
+    }
+
+    @Test func `a payload that the peer does not accept is not left out either`() throws {
+        let pair = EnginePair(server: { $0.maximumPacketSize = 1_000 })
+        try pair.connect()
+        pair.client.engine.leastPayloadLeftOut = 500
+        #expect(throws: MQTTUsageError.self) {
+            _ = try pair.client.engine.publish(topic: "t", payload: [UInt8](repeating: 1, count: 1_000), at: pair.now)
+        }
+        #expect(pair.client.engine.outputCount == 0)
+    }
+}
