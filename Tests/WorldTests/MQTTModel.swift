@@ -173,6 +173,14 @@ final class MQTTModel: Sendable {
         }
     }
 
+    /// The worker acknowledges a message that it received before it disconnected, and that the store may hold still.
+    func processedEarlier(_ topic: String, _ text: String) {
+        guard let number = Self.number(text) else { return }
+        // It may come again all the same, if the client had no connection.
+        topics.withLock { topics in if topics[topic]?.processed[number] == nil { topics[topic]?.processed[number] = 0 }
+        }
+    }
+
     /// Counts messages that were begun.
     var now: Int { count.load(ordering: .relaxed) }
 

@@ -1,7 +1,7 @@
-import MQTT
 import Synchronization
 
 @testable import LoopbackBroker
+@testable import MQTT
 
 /// A world of MQTT, with the promises of its clients and a model that checks them (``MQTTModel``): a sender with or without a
 /// session store, whose process may die, a receiver with a session, or a worker with a store, whose process may die too, and
@@ -326,7 +326,8 @@ enum MQTTPromises {
     /// Acknowledges what it has processed, sooner or later and in any order; declares its subscription again when the
     /// process has ended or the client has stopped.
     ///
-    /// Acknowledgements of what a client received before it disconnected do nothing: it comes again.
+    /// Acknowledgements of what a client received before it disconnected do nothing: it comes again. Those of messages that
+    /// the store holds in place of the server end them.
     private static func work(_ worker: ClientProcess, _ world: Simulation, _ model: MQTTModel) async {
         var (old, oldLife) = ([MQTTMessage](), 0)
         while true {
@@ -373,7 +374,10 @@ enum MQTTPromises {
                     for job in open { process(job) }
                     return nil
                 }
-                old.randomElement(using: &random)?.acknowledge()
+                if let earlier = old.randomElement(using: &random) {
+                    earlier.acknowledge()
+                    if earlier.isKept { model.processedEarlier(earlier.topic, earlier.text ?? "") }
+                }
                 switch Int.random(in: 0..<4, using: &random) {
                 case 0:
                     let pause = Duration.milliseconds(Int.random(in: 0...5_000, using: &random))
@@ -641,4 +645,9 @@ enum MQTTPromises {
             await call.value
         }
     }
+}
+
+extension MQTTMessage {
+    /// Whether the client has acknowledged it to the server and holds it until its receiver is done.
+    fileprivate var isKept: Bool { batch.records[index].delivery & MQTTUnmatchedMessages.deliveryBit != 0 }
 }
