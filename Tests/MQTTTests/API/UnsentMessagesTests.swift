@@ -9,10 +9,10 @@ import Transport
 
 @Suite("Client: unsent messages", .turns)
 struct UnsentMessagesTests {
-    @Test(arguments: [MQTTVersion.v3_1_1, .v5_0], [true, false])
-    func `QoS 0 messages that a saturated link did not take before it ended are reported`(
-        version: MQTTVersion, whilePublishing: Bool
-    ) async throws {
+    /// A client whose only connection takes little at a time, until it is cut.
+    private func saturated(
+        _ version: MQTTVersion
+    ) async throws -> (client: MQTTClient, wire: MemoryStream, server: PacketReader) {
         let (near, far) = MemoryPair.make()
         near.changeFaults { $0.capacity = 10_000 }
         let attempts = Mutex(0)
@@ -29,12 +29,20 @@ struct UnsentMessagesTests {
             guard attempt == 1 else { throw TransportError(.connectionRefused, "no second connection") }
             return OpenedStream(stream: near)
         }
-        var events = client.events.makeAsyncIterator()
         let server = PacketReader(far, version: version)
         async let connected: Void = client.connect()
         #expect(await eventually { server.read().contains { $0.type == .connect } })
         server.write(version == .v5_0 ? [0x20, 3, 0, 0, 0] : [0x20, 2, 0, 0])
         try await connected
+        return (client, near, server)
+    }
+
+    @Test(arguments: [MQTTVersion.v3_1_1, .v5_0], [true, false])
+    func `QoS 0 messages that a saturated link did not take before it ended are reported`(
+        version: MQTTVersion, whilePublishing: Bool
+    ) async throws {
+        let (client, near, server) = try await saturated(version)
+        var events = client.events.makeAsyncIterator()
 
         let sent = Count()
         let senders = 4
@@ -66,6 +74,27 @@ struct UnsentMessagesTests {
         }
         #expect(reported > 0)
         #expect(received > 10)
+        await client.disconnect()
+    }
+
+    @Test func `a large message that was cut is reported with those behind it`() async throws {
+        let (client, near, server) = try await saturated(.v5_0)
+        var events = client.events.makeAsyncIterator()
+        // The link is full with a part of the first; the others leave together.
+        for count in [20_000, 300_000, 10, 10] {
+            let payload = [UInt8](repeating: 7, count: count)
+            #expect(try client.tryPublish(MQTTOutgoingMessage(payload, to: "t", qos: .atMostOnce)))
+        }
+        near.changeFaults {
+            $0.capacity = .max
+            $0.bytesUntilCut = 40_000
+        }
+        _ = server.read()
+        var reported = 0
+        while reported == 0, let event = await events.next() {
+            if case .unsentMessagesDiscarded(let count) = event { reported = count }
+        }
+        #expect(reported == 3)
         await client.disconnect()
     }
 
