@@ -27,6 +27,13 @@ public struct TransportError: Error, Equatable, Sendable, CustomStringConvertibl
         self.concernsCredentials = concernsCredentials
     }
 
+    /// The same error with another sentence behind its message.
+    package func adding(_ sentence: String) -> TransportError {
+        var error = TransportError(code, "\(message) \(sentence)", errno: errno)
+        error.concernsCredentials = concernsCredentials
+        return error
+    }
+
     /// The message on one line: a peer's text in it cannot forge further lines of a log.
     public var description: String { OneLine.escaped(message) }
 }

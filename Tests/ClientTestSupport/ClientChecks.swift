@@ -237,6 +237,10 @@ package enum ClientChecks {
         // Fewer are the first of the same threads.
         let fewer = Set((0..<4).map { _ in ObjectIdentifier(makeClient(2).loop) })
         #expect(fewer.count == 2 && fewer.isSubset(of: loops) && fewer.contains(ObjectIdentifier(single.loop)))
+        // Clients with one number are spread, also when each is made between two with another number.
+        let alternating = (0..<4).map { _ in (makeClient(2).loop, makeClient(3).loop) }
+        #expect(Set(alternating.map { ObjectIdentifier($0.0) }).count == 2)
+        #expect(Set(alternating.map { ObjectIdentifier($0.1) }).count == 3)
     }
 
     /// `usesNetworkMonitor` pauses attempts while the monitor reports that there is no network.

@@ -102,10 +102,11 @@ extension MQTTClient {
     ) async throws(MQTTError) -> Confirmation {
         guard message.qos != .atMostOnce else {
             _ = try await publish(message)
-            return Confirmation(core: core, batch: nil)
+            return Confirmation(core: core, link: core.link, batch: nil)
         }
         return try await throughHook(message) { (message) async throws(MQTTError) in
-            Confirmation(core: core, batch: try await sender.publishForConfirmation(message))
+            Confirmation(
+                core: core, link: core.link, batch: try await sender.publishForConfirmation(message))
         }
     }
 
@@ -190,7 +191,10 @@ extension MQTTClient {
     /// The acknowledgement of one message, to be awaited by any number of tasks, now or later; made by
     /// ``MQTTClient/publishForConfirmation(_:)``.
     public struct Confirmation: Sendable {
-        let core: MQTTClientCore
+        /// Weak: whoever keeps this does not keep the client.
+        weak let core: MQTTClientCore?
+        /// Has the answer also after the client was released.
+        let link: Link<MQTTMachine>
         /// Nil for QoS 0, which has no acknowledgement.
         let batch: MQTTSendBatch?
 
@@ -199,11 +203,16 @@ extension MQTTClient {
         /// Cancelling the task ends the wait, and never the exchange.
         /// - Returns: with 5.0 also Reason String and user properties, of a QoS 2 message those of PUBCOMP; for QoS 0 success
         ///   at once.
-        /// - Throws: ``MQTTError`` as ``MQTTClient/publish(_:)-(MQTTOutgoingMessage)`` does.
+        /// - Throws: ``MQTTError`` as ``MQTTClient/publish(_:)-(MQTTOutgoingMessage)`` does;
+        ///   ``MQTTError/Code/disconnected`` if the client was released before the server had answered.
         @discardableResult
         public nonisolated(nonsending) func confirmed() async throws(MQTTError) -> MQTTPublishResult {
             guard let batch else { return MQTTPublishResult(.success) }
-            return try await core.sender.confirm(batch)
+            if let core { return try await core.sender.confirm(batch) }
+            return try link.perform { _ in
+                batch.answerOfOnly(success: .success(MQTTPublishResult(.success)))
+                    ?? .failure(.releasedBeforeAnswer)
+            }.get()
         }
 
         /// Takes the message back if it has not been sent yet: it waits for a connection, or for room among those in flight.
@@ -213,23 +222,27 @@ extension MQTTClient {
         /// - Returns: true if the message was never sent and never will be; false if it was sent, has ended otherwise, or has
         ///   QoS 0.
         @discardableResult
-        public func withdraw() -> Bool { batch.map { core.sender.withdraw($0) } ?? false }
+        public func withdraw() -> Bool {
+            guard let batch, let core else { return false }
+            return core.sender.withdraw(batch)
+        }
     }
 }
 
 extension MQTTClient {
     /// A message in the queue; made by ``MQTTClient/enqueue(_:)``.
     public struct EnqueuedMessage: Sendable {
-        let core: MQTTClientCore
+        /// Weak: whoever keeps this does not keep the client.
+        weak let core: MQTTClientCore?
         let token: UInt64
 
         /// Takes the message back if it has not been sent yet: it waits for a connection, or for room among those in flight.
         ///
         /// It leaves the session store as well, and no event reports it. Takes time in proportion to the queue.
         /// - Returns: true if the message was never sent and never will be; false if it was sent, has ended otherwise, or the
-        ///   store was closed by ``MQTTClient/disconnect()`` since.
+        ///   store was closed by ``MQTTClient/disconnect()`` since, or the client was released.
         @discardableResult
-        public func withdraw() -> Bool { core.sender.withdraw(token) }
+        public func withdraw() -> Bool { core?.sender.withdraw(token) ?? false }
     }
 }
 

@@ -58,6 +58,14 @@ extension ClientError {
             .disconnected, "The client is disconnected. Call connect() to use it again.", answer: nil, underlying: nil)
     }
 
+    /// The client was released before the answer to something that was sent.
+    package static var releasedBeforeAnswer: Self {
+        Self(
+            .disconnected,
+            "The client was released before the answer came; what was sent may have arrived. Keep the client for as long as you wait.",
+            answer: nil, underlying: nil)
+    }
+
     /// The request cannot be sent as it is.
     package static func invalidRequest(_ message: String) -> Self {
         Self(.invalidRequest, message, answer: nil, underlying: nil)

@@ -193,9 +193,7 @@ package final class StreamOpener: Sendable {
         do throws(TransportError) {
             return try await openNow(url, headers, attempt)
         } catch {
-            // Certificates may have been replaced since they were read.
-            if url.scheme.isSecure { tls().reload() }
-            throw error
+            throw url.scheme.isSecure ? tls().reload(after: error) : error
         }
     }
 

@@ -104,6 +104,9 @@ package final class SendBatch<Message: Sendable, Answer: Sendable>: @unchecked S
         return unansweredCount <= fewAwaited
     }
 
+    /// The answer to the only message; nil as long as there is none.
+    package func answerOfOnly(success: Answer) -> Answer? { unansweredCount == 0 ? answers[0] ?? success : nil }
+
     /// Whether there is more to send, and its task waits for answers that make room for it.
     package var mayContinue: Bool { next < messages.count && !waits.isEmpty }
 

@@ -132,14 +132,19 @@ extension STOMPClient {
 /// The receipt of one frame, to be awaited by any number of tasks, now or later; made by
 /// ``STOMPClient/sendForReceipt(_:in:)``.
 public struct STOMPReceipt: Sendable {
-    let core: STOMPClientCore
+    /// Weak: whoever keeps this does not keep the client.
+    weak let core: STOMPClientCore?
+    /// Has the answer also after the client was released.
+    let link: Link<STOMPMachine>
     let batch: STOMPSendBatch
 
     /// Returns when the broker has processed the frame.
     ///
-    /// - Throws: ``STOMPError`` as ``STOMPClient/sendAndConfirm(_:in:)-(STOMPOutgoingMessage,_)`` does.
+    /// - Throws: ``STOMPError`` as ``STOMPClient/sendAndConfirm(_:in:)-(STOMPOutgoingMessage,_)`` does;
+    ///   ``STOMPError/Code/connectionLost`` or ``STOMPError/Code/disconnected`` if the client was released before.
     public nonisolated(nonsending) func confirmed() async throws(STOMPError) {
-        try await core.sender.confirm(batch)
+        if let core { return try await core.sender.confirm(batch) }
+        try link.perform { _ in batch.answerOfOnly(success: .success(())) ?? .failure(.releasedBeforeAnswer) }.get()
     }
 }
 
@@ -194,7 +199,9 @@ extension STOMPClient {
         _ message: STOMPOutgoingMessage, in transaction: STOMPTransactionHandle? = nil
     ) async throws(STOMPError) -> STOMPReceipt {
         try await throughHook(message) { (message) async throws(STOMPError) in
-            STOMPReceipt(core: core, batch: try await sender.sendForReceipt(message, in: transaction?.transaction))
+            STOMPReceipt(
+                core: core, link: core.link,
+                batch: try await sender.sendForReceipt(message, in: transaction?.transaction))
         }
     }
 }

@@ -16,8 +16,8 @@ package final class EventLoop: @unchecked Sendable {
     /// The loops of one quality; they live as long as the process.
     private struct SharedLoops {
         var loops: [EventLoop] = []
-        /// How often one of several was asked for.
-        var turn = 0
+        /// How often one of so many was asked for: clients that share a number are spread, whatever others ask for.
+        var turns: [Int: Int] = [:]
     }
 
     /// One of the first `count` loops whose threads have this quality, the next with each call; at least one.
@@ -28,8 +28,8 @@ package final class EventLoop: @unchecked Sendable {
             defer { others[quality] = known }
             var place = 0
             if count > 1 {
-                place = known.turn % count
-                known.turn += 1
+                place = known.turns[count, default: 0] % count
+                known.turns[count] = place + 1
             }
             while known.loops.count <= place {
                 known.loops.append(EventLoop(makeSelector: SelectorKind.automatic.make, quality: quality))

@@ -48,21 +48,22 @@ package struct OpenSSLLibrary: @unchecked Sendable {
 }
 
 extension OpenSSL {
-    private static let loaded = Lock<[ByteKey: Result<OpenSSL, TransportError>]>([:])
+    private static let loaded = Lock<[ByteKey: OpenSSL]>([:])
 
-    /// The library, loaded with the first call; a failure is remembered too.
+    /// The library, loaded with the first call that can: a failure is not remembered, since the library may be installed, or
+    /// a file closed that took the last descriptor.
     ///
     /// - Parameter path: wins over `MESSAGING_LIBSSL`, which wins over the system's places.
     /// - Throws: `tlsUnavailable`.
     static func load(path: String?) throws(TransportError) -> OpenSSL {
         let wanted = unsafe path ?? getenv("MESSAGING_LIBSSL").map { unsafe String(cString: $0) } ?? ""
         let result = loaded.withLock { loaded in
-            if let known = loaded[ByteKey(wanted)] { return known }
-            let result = Result { () throws(TransportError) in
-                try open(wanted.isEmpty ? OpenSSLLibrary.usualNames : [wanted])
+            Result { () throws(TransportError) in
+                if let known = loaded[ByteKey(wanted)] { return known }
+                let made = try open(wanted.isEmpty ? OpenSSLLibrary.usualNames : [wanted])
+                loaded[ByteKey(wanted)] = made
+                return made
             }
-            loaded[ByteKey(wanted)] = result
-            return result
         }
         return try result.get()
     }

@@ -38,7 +38,7 @@ extension PEMSource {
     /// The content.
     ///
     /// - Parameter purpose: what it is for, as in "private key".
-    /// - Throws: `tlsConfiguration`.
+    /// - Throws: `tlsConfiguration`; `systemLimit` when the process may open no other file.
     func read(_ purpose: String) throws(TransportError) -> [UInt8] {
         let bytes: [UInt8]
         switch kind {
@@ -52,8 +52,7 @@ extension PEMSource {
 
     private func contents(of path: String, _ purpose: String) throws(TransportError) -> [UInt8] {
         guard !path.utf8.contains(0), let file = unsafe fopen(path, "rbe") else {
-            throw TransportError(
-                .tlsConfiguration, "Cannot read \(self) (\(purpose)): \(System.describe(errno)).", errno: errno)
+            throw unreadable(purpose, errno)
         }
         defer { unsafe fclose(file) }
         var bytes: [UInt8] = []
@@ -64,11 +63,17 @@ extension PEMSource {
             bytes.append(contentsOf: chunk[..<count])
             guard bytes.count <= Self.maximumSize else { throw tooLarge }
         }
-        guard unsafe ferror(file) == 0 else {
-            throw TransportError(
-                .tlsConfiguration, "Cannot read \(self) (\(purpose)): \(System.describe(errno)).", errno: errno)
-        }
+        guard unsafe ferror(file) == 0 else { throw unreadable(purpose, errno) }
         return bytes
+    }
+
+    func unreadable(_ purpose: String, _ number: Int32) -> TransportError {
+        // Not the fault of the options, and over when other files were closed.
+        let isShortage = [EMFILE, ENFILE, ENOMEM].contains(number)
+        return TransportError(
+            isShortage ? .systemLimit : .tlsConfiguration,
+            "Cannot read \(self) (\(purpose)): \(System.describe(number)).\(isShortage ? " Raise the limit (ulimit -n)." : "")",
+            errno: number)
     }
 
     private var tooLarge: TransportError {

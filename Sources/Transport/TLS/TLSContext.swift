@@ -211,15 +211,24 @@ private let noteRequest: OpenSSL.Callback = { connection, context in
 }
 
 /// One configuration of TLS for all connections that a client or server makes with it. Files are read with the first
-/// connection, and again after `reload()`.
+/// connection, and again after `reload(after:)`.
 package final class TLSContexts: Sendable {
     private let kind: TLSContext.Kind
-    private let current = Lock<TLSContext?>(nil)
+    private let current = Lock(Known<TLSContext>())
     #if canImport(Network)
-        private let currentOfSystem = Lock<NetworkTLS?>(nil)
+        private let currentOfSystem = Lock(Known<NetworkTLS>())
     #endif
     /// The files are being read.
     private let reading = Lock<Task<Result<Void, TransportError>, Never>?>(nil)
+
+    /// What was made of the files when they were last read.
+    private struct Known<Context: Sendable>: Sendable {
+        var context: Context?
+        /// Whether the next connection reads them anew.
+        var isStale = true
+        /// Why they could not be read anew, so that `context` is of before.
+        var failure: TransportError?
+    }
 
     package init(client options: TLSOptions) {
         kind = .client(options)
@@ -229,21 +238,36 @@ package final class TLSContexts: Sendable {
         kind = .server(options)
     }
 
-    /// - Throws: `tlsUnavailable`, `tlsConfiguration`.
+    /// - Throws: `tlsUnavailable`, `tlsConfiguration`, `systemLimit`.
     func context() throws(TransportError) -> TLSContext {
-        if let known = current.withLock({ $0 }) { return known }
-        // Outside the lock: this reads files.
-        let made = try TLSContext(kind)
-        current.withLock { $0 = made }
-        return made
+        try Self.read(current) { () throws(TransportError) in try TLSContext(kind) }
+    }
+
+    /// What is known, if it is not stale; otherwise what is made anew, or what is known if that fails: files that could be
+    /// read before may be missing for a moment, or half replaced.
+    private static func read<Context: Sendable>(
+        _ known: borrowing Lock<Known<Context>>, _ make: () throws(TransportError) -> Context
+    ) throws(TransportError) -> Context {
+        let earlier = known.withLock { $0 }
+        if let context = earlier.context, !earlier.isStale { return context }
+        do throws(TransportError) {
+            // Outside the lock: this reads files.
+            let made = try make()
+            known.withLock { $0 = Known(context: made, isStale: false) }
+            return made
+        } catch {
+            guard let context = earlier.context else { throw error }
+            known.withLock { $0 = Known(context: context, isStale: false, failure: error) }
+            return context
+        }
     }
 
     /// Whether the files have been read.
     package var isPrepared: Bool {
         #if canImport(Network)
-            current.withLock { $0 != nil } || currentOfSystem.withLock { $0 != nil }
+            current.withLock { !$0.isStale } || currentOfSystem.withLock { !$0.isStale }
         #else
-            current.withLock { $0 != nil }
+            current.withLock { !$0.isStale }
         #endif
     }
 
@@ -281,12 +305,25 @@ package final class TLSContexts: Sendable {
         }
     }
 
-    /// The next connection reads the files anew: a failure may be due to certificates that were replaced since.
-    package func reload() {
-        current.withLock { $0 = nil }
+    /// A connection has failed, perhaps due to certificates that were replaced since they were read: the next one reads
+    /// the files anew.
+    ///
+    /// - Returns: the error, with a sentence about files that this connection could not read anew.
+    package func reload(after error: TransportError) -> TransportError {
+        var failure = current.withLock { known in
+            known.isStale = true
+            return known.failure
+        }
         #if canImport(Network)
-            currentOfSystem.withLock { $0 = nil }
+            let failureOfSystem = currentOfSystem.withLock { known in
+                known.isStale = true
+                return known.failure
+            }
+            failure = failure ?? failureOfSystem
         #endif
+        return failure.map {
+            error.adding("What the TLS files held before was used, because they cannot be read now: \($0.message)")
+        } ?? error
     }
 
     /// Whether the system's Network.framework does the TLS, so that it comes with the stream and not as a layer.
@@ -312,13 +349,10 @@ package final class TLSContexts: Sendable {
     #if canImport(Network)
         /// - Throws: `tlsConfiguration`.
         func networkTLS() throws(TransportError) -> NetworkTLS {
-            if let known = currentOfSystem.withLock({ $0 }) { return known }
             guard case .client(let options) = kind else {
                 throw TransportError(.unsupported, "Network.framework serves clients only here.")
             }
-            let made = try NetworkTLS(options)
-            currentOfSystem.withLock { $0 = made }
-            return made
+            return try Self.read(currentOfSystem) { () throws(TransportError) in try NetworkTLS(options) }
         }
     #endif
 }

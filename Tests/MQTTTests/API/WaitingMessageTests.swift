@@ -61,6 +61,33 @@ struct WaitingMessageTests {
         #expect(await eventually { link == nil })
     }
 
+    @Test func `a client is released although what it returned for its messages is kept`() async throws {
+        let broker = try await LoopbackBroker.start()
+        let kept:
+            (
+                acknowledged: MQTTClient.Confirmation, unanswered: MQTTClient.Confirmation,
+                enqueued: MQTTClient.EnqueuedMessage
+            )
+        let answer: MQTTPublishResult
+        do {
+            let client = MQTTClient(try broker.mqttURL, clientID: "sensor")
+            try await client.connect()
+            let message = MQTTOutgoingMessage("x", to: "a", qos: .atLeastOnce)
+            let acknowledged = try await client.publishForConfirmation(message)
+            answer = try await acknowledged.confirmed()
+            broker.inject(.drop, .sent, .mqtt(.puback))
+            kept = (acknowledged, try await client.publishForConfirmation(message), try await client.enqueue(message))
+        }
+        #expect(await eventually { broker.connectionCount == 0 })
+        #expect(try await kept.acknowledged.confirmed() == answer)
+        await #expect { try await kept.unanswered.confirmed() } throws: { error in
+            let error = error as? MQTTError
+            return error?.code == .disconnected && error?.message.contains("released") == true
+        }
+        #expect(!kept.unanswered.withdraw() && !kept.enqueued.withdraw())
+        await broker.stop()
+    }
+
     @Test func `a message whose time ends after the store was closed is not both given up and delivered`() async throws
     {
         let clock = try ManualClock()

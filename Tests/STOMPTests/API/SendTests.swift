@@ -368,6 +368,23 @@ import Testing
         await client.disconnect()
     }
 
+    @Test func `a client is released although its receipts are kept`() async throws {
+        try await withBroker { broker in
+            let kept: (received: STOMPReceipt, unanswered: STOMPReceipt)
+            do {
+                let client = try await broker.connected()
+                let message = STOMPOutgoingMessage("x", to: "/topic/t")
+                let received = try await client.sendForReceipt(message)
+                try await received.confirmed()
+                broker.inject(.drop, .sent, .stomp(.receipt))
+                kept = (received, try await client.sendForReceipt(message))
+            }
+            #expect(await eventually { broker.connectionCount == 0 })
+            try await kept.received.confirmed()
+            await expectError(.connectionLost) { try await kept.unanswered.confirmed() }
+        }
+    }
+
     @Test func passcodesAreNotShown() async throws {
         var configuration = STOMPConfiguration()
         configuration.credentials = Credentials(userName: "ann", password: "hush")

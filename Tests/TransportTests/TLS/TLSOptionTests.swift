@@ -1,3 +1,4 @@
+import Foundation
 import TestSupport
 import Testing
 
@@ -29,6 +30,47 @@ struct TLSOptionTests {
             let error = error as? TransportError
             return error?.code == .tlsConfiguration && error?.message.contains("No such file") == true
         }
+    }
+
+    @Test func `files that cannot be read anew leave what they held before`() async throws {
+        let certificates = Certificates()
+        let folder = try ScratchDirectory("tls")
+        let file = folder.file("authority.pem")
+        try FileManager.default.copyItem(atPath: certificates.authority.certificate, toPath: file)
+        let server = try TLSTestServer.start(certificates.server)
+        var options = TLSOptions()
+        options.trust = .authorities([.file(file)])
+        let contexts = TLSContexts(client: options)
+        func connect() async throws(TransportError) {
+            let stream = try await connectTLS(port: server.port, contexts: contexts).stream
+            EventLoop.shared.execute { stream.close() }
+        }
+        try await connect()
+        let refused = TransportError(.connectionRefused, "Nobody listens.")
+        #expect(contexts.reload(after: refused) == refused)
+        // Missing for a moment, then half written.
+        for content in [String?.none, "-----BEGIN CERTIFICATE-----\nMIIB"] {
+            try? FileManager.default.removeItem(atPath: file)
+            if let content { try folder.write(content, to: "authority.pem") }
+            #expect(!contexts.isPrepared)
+            try await contexts.prepare()
+            try await connect()
+            let error = contexts.reload(after: refused)
+            #expect(error.code == .connectionRefused)
+            #expect(error.message.hasPrefix("Nobody listens. ") && error.message.contains(file))
+        }
+        // Readable again, and with another content: that counts.
+        try FileManager.default.removeItem(atPath: file)
+        try FileManager.default.copyItem(atPath: certificates.otherAuthority.certificate, toPath: file)
+        await #expect { try await connect() } throws: { ($0 as? TransportError)?.code == .certificateUntrusted }
+        #expect(contexts.reload(after: refused) == refused)
+    }
+
+    @Test func `a file that no descriptor is left for is no mistake in the options`() {
+        let source = PEMSource.file("authority.pem")
+        #expect(source.unreadable("trusted authorities", EMFILE).code == .systemLimit)
+        #expect(source.unreadable("trusted authorities", EMFILE).message.hasSuffix("Raise the limit (ulimit -n)."))
+        #expect(source.unreadable("trusted authorities", EACCES).code == .tlsConfiguration)
     }
 
     @Test func `authorities may be PEM or DER, in files and in memory`() async throws {
