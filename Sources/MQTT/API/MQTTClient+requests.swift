@@ -16,7 +16,9 @@ extension MQTTClient {
     ///   - topic: the topic that the request is published to.
     ///   - qos: the QoS of the request. Default: 1.
     ///   - timeout: from the call to the response. Default: 10 seconds. A request that has not been sent by then never is.
-    ///   - properties: response topic and correlation data are set here.
+    ///   - properties: response topic and correlation data are set here, and a Message Expiry Interval unless there is one: what
+    ///     is left of the timeout, rounded up to seconds. With a session store a request that has not been sent when the
+    ///     process ends is sent by the next process until it expires.
     /// - Throws: ``MQTTError``; ``MQTTError/Code/timedOut`` without a response in time, ``MQTTError/Code/refused`` with the
     ///   server's `reasonCode` if it refuses the request or reports that no client has subscribed to the topic.
     public nonisolated(nonsending) func request(
@@ -31,6 +33,7 @@ extension MQTTClient {
         let (core, payload) = (core, Array(payload))
         var random = core.loop.random
         let correlation = (0..<16).map { _ in UInt8.random(in: .min ... .max, using: &random) }
+        let deadline = core.loop.now.advanced(byNanoseconds: timeout.inNanoseconds)
         let answer = try await replies.reply(
             correlation: correlation, within: timeout,
             late: core.lateReply(
@@ -42,7 +45,7 @@ extension MQTTClient {
             properties.responseTopic = address
             properties.correlationData = correlation
             let sent = try await self.publish(
-                request: MQTTOutgoingMessage(payload, to: topic, qos: qos, properties: properties))
+                request: MQTTOutgoingMessage(payload, to: topic, qos: qos, properties: properties), until: deadline)
             guard sent.reasonCode == .noMatchingSubscribers else { return }
             throw MQTTError(
                 .refused,
@@ -75,7 +78,8 @@ extension MQTTClient {
     ///   - responseTopic: the topic that the response comes to, with the same number in place of each `{id}`. Without one the
     ///     first message that is published there is the response.
     ///   - qos: the QoS of the request, and the highest one of the response. Default: 1.
-    ///   - timeout: from the call to the response. Default: 10 seconds.
+    ///   - timeout: from the call to the response. Default: 10 seconds. The request expires with it: see
+    ///     ``MQTTOutgoingMessage/timeToLive``.
     /// - Throws: ``MQTTError``; ``MQTTError/Code/timedOut`` without a response in time.
     public nonisolated(nonsending) func request(
         _ payload: some Sequence<UInt8>, to topic: String, responseTopic: String, qos: QoS = .atLeastOnce,
@@ -97,7 +101,7 @@ extension MQTTClient {
                         advice: "Check that a client answers there, or raise the timeout."))
             ) {
                 let responses = try await self.subscribe(to: responseTopic, qos: qos)
-                try await self.publish(request: MQTTOutgoingMessage(payload, to: topic, qos: qos))
+                try await self.publish(request: MQTTOutgoingMessage(payload, to: topic, qos: qos), until: deadline)
                 for try await response in responses where !response.isRetained { return response }
                 throw MQTTError.disconnectedByUser
             }
@@ -117,10 +121,19 @@ extension MQTTClient {
     }
 
     /// Publishes a request, or takes it back if its time is over, when the task is cancelled, before it was sent.
+    ///
+    /// It expires with its deadline, unless it has an expiry of its own: this process may end before it can take the request
+    /// back from the session store, and the server may keep it for a client that is away.
     @discardableResult
     private nonisolated(nonsending) func publish(
-        request: MQTTOutgoingMessage
+        request: MQTTOutgoingMessage, until deadline: Int64
     ) async throws(MQTTError) -> MQTTPublishResult {
+        var request = request
+        if request.properties.messageExpiryInterval == nil {
+            // The second that has begun counts, so that the caller gets the error of the timeout.
+            let seconds = max(0, deadline - core.loop.now) / 1_000_000_000 + 1
+            request.properties.messageExpiryInterval = UInt32(clamping: seconds)
+        }
         let sent = try await publishForConfirmation(request)
         do throws(MQTTError) {
             return try await sent.confirmed()

@@ -226,6 +226,39 @@ struct FeatureTests {
         await bench.stop()
     }
 
+    @Test func `a request expires with its timeout, unless it has an expiry of its own`() async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected { $0.version = .v5_0 }
+        let server = try await bench.connected { $0.version = .v5_0 }
+        let requests = try await server.subscribe(to: "ask")
+        let asking = Task {
+            _ = try await client.request([1], to: "ask", timeout: .seconds(3_600))
+            _ = try await client.request([2], to: "ask", responseTopic: "answer", timeout: .seconds(3_600))
+            var own = MQTTProperties()
+            own.messageExpiryInterval = 86_400
+            _ = try await client.request([3], to: "ask", timeout: .seconds(3_600), properties: own)
+        }
+        var expiries: [UInt32?] = []
+        for try await request in requests {
+            expiries.append(request.properties.messageExpiryInterval)
+            if expiries.count == 2 {
+                try await server.publish([0], to: "answer", qos: .atLeastOnce)
+            } else {
+                try await server.reply(to: request, with: [0])
+            }
+            if expiries.count == 3 { break }
+        }
+        try await asking.value
+        // Time passes on the way.
+        let limits: [ClosedRange<UInt32>] = [3_000...3_600, 3_000...3_600, 80_000...86_400]
+        for (expiry, limit) in zip(expiries, limits) {
+            #expect(expiry.map { limit.contains($0) } == true, "\(expiries)")
+        }
+        await client.disconnect()
+        await server.disconnect()
+        await bench.stop()
+    }
+
     @Test func `requests need 5_0, and a message that asks for no response gets none`() async throws {
         let bench = try await Bench()
         let client = try await bench.connected { $0.version = .v3_1_1 }
