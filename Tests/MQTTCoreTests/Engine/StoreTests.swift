@@ -142,6 +142,47 @@ struct StoreTests {
         #expect(pair.client.publishes.last?.isDuplicate == false)
     }
 
+    @Test func `an exchange that had its PUBREC begins anew in the next process if the server lost the session`() throws
+    {
+        let pair = EnginePair.persistent(client: {
+            $0.persists = true
+            $0.subscribesFirst = true
+        })
+        func subscriptionsSent() {
+            pair.client.run { engine, effects in engine.subscriptionsSent(at: pair.now, into: &effects) }
+        }
+        try pair.connect()
+        subscriptionsSent()
+        try pair.publish("x", qos: .exactlyOnce)
+        persist(pair.client, pair)
+        pair.settle()
+        var log: [MQTTStoreRecord] = []
+        drain(pair.client, into: &log)
+        #expect(log.last == .released(sequence: 1))
+        pair.cut()
+        pair.server.engine = MQTTEngine(configuration: pair.server.engine.configuration)
+        pair.serverKeepsSession = false
+        // This process ends before the server has answered its subscriptions.
+        try pair.connect()
+        drain(pair.client, into: &log)
+        pair.cut()
+        pair.serverKeepsSession = true
+        pair.client.engine = MQTTEngine(
+            configuration: pair.client.engine.configuration, session: MQTTSession(restoring: log))
+        pair.client.sent = []
+        try pair.connect()
+        subscriptionsSent()
+        for _ in 0..<3 {
+            pair.settle()
+            persist(pair.client, pair)
+        }
+        pair.settle()
+        #expect(pair.lastSessionPresent)
+        #expect(pair.client.types == [.connect, .publish, .pubrel])
+        #expect(pair.server.texts == ["x", "x"])
+        #expect(pair.client.completions.map(\.outcome) == [.acknowledged])
+    }
+
     /// A process that dies at any moment: what it had stored is all that its successor knows.
     private func crashRound(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
