@@ -160,9 +160,7 @@ extension MQTTEngine {
         let mayBeAnother = continuesSession && isUnknown
         if mayBeAnother { session.doubt = .mayBeAnother }
         if continuesSession && !session.isHeld && options.value.acceptsUnknownSession {
-            // An earlier process may have left messages of QoS 2 unfinished: the server would take new ones under their
-            // identifiers for repetitions. Any others will do, and the time is at hand.
-            session.window.ids.begin(at: UInt16(1 + (now / 1000).magnitude % 8191))
+            session.window.ids.begin(at: now)
         }
         session.isHeld = true
         self.opening.value = nil

@@ -99,7 +99,8 @@ extension MQTTSession {
     /// under its identifier with DUP set is right in both cases.
     /// - Parameters:
     ///   - now: the time of the engine's clock, and `wallClockOffset` what makes wall-clock time of it, so that the time
-    ///     between two processes counts against the expiry of messages [MQTT 5.0 3.3.2-6].
+    ///     between two processes counts against the expiry of messages [MQTT 5.0 3.3.2-6]. New messages get identifiers from
+    ///     one on that depends on `now`: the log may lack messages that the server still knows.
     ///   - token: the token that completions of the restored messages carry, from the message's sequence number.
     public init(
         restoring records: [MQTTStoreRecord], at now: Int64 = 0, wallClockOffset: Int64 = 0,
@@ -136,8 +137,11 @@ extension MQTTSession {
         }
         // Where an identifier was given, a connection may have been accepted or attempted.
         if window.hasProtocolState || received.count > 0 { isHeld = true }
+        guard isHeld else { return }
         // The process before may have ended between its CONNECT and the answer.
-        if isHeld { doubt = .connectUnanswered }
+        doubt = .connectUnanswered
+        // A loss of power or damage may have taken the end of the log.
+        window.ids.begin(at: now)
     }
 
     /// The engine's time for that of a record. A message is at most as old as the longest expiry, and not younger than

@@ -34,8 +34,10 @@ struct PacketIDSet: Sendable {
         return UInt16(id)
     }
 
-    /// Lets the rotation begin at an identifier, which is not 0.
-    mutating func begin(at id: UInt16) {
+    /// Lets the rotation begin at an identifier that depends on the time, since an earlier process may have left messages of
+    /// QoS 2 unfinished that this one does not know: a server would take new ones under their identifiers for repetitions.
+    mutating func begin(at now: Int64) {
+        let id = UInt16(1 + (now / 1000).magnitude % 8191)
         while span <= Int(id) { grow() }
         cursor = Int(id)
     }

@@ -183,6 +183,30 @@ struct StoreTests {
         #expect(pair.client.completions.map(\.outcome) == [.acknowledged])
     }
 
+    /// A loss of power may take the end of a log, and with it a message that the server has not released.
+    @Test(arguments: MQTTVersion.allCases)
+    func `a process whose store has lost its end begins at another packet identifier`(version: MQTTVersion) throws {
+        let pair = EnginePair.persistent(version: version, client: { $0.persists = true })
+        try pair.connect()
+        try pair.publish("first process", qos: .exactlyOnce)
+        persist(pair.client, pair)
+        pair.flush()
+        pair.deliver(to: pair.server)
+        pair.cut()
+        pair.now += 1_000_000
+        pair.client.engine = MQTTEngine(
+            configuration: pair.client.engine.configuration,
+            session: MQTTSession(restoring: [.established], at: pair.now))
+        try pair.connect()
+        try pair.publish("second process", qos: .exactlyOnce, token: 2)
+        for _ in 0..<2 {
+            persist(pair.client, pair)
+            pair.settle()
+        }
+        #expect(pair.server.texts == ["first process", "second process"])
+        #expect(pair.client.completions.map(\.token) == [2])
+    }
+
     /// A process that dies at any moment: what it had stored is all that its successor knows.
     private func crashRound(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
