@@ -78,4 +78,55 @@ import Testing
         }
         #expect(asked == ["look"])
     }
+
+    @Test(arguments: [7200, -7200])
+    func `A message that is stored after the clock was set keeps its time to live`(change: Int64) async throws {
+        let texts = try await Self.run { world, broker in
+            let first = try Self.makeClient(world, broker)
+            try await first.enqueue(MQTTOutgoingMessage("1", to: "t"))
+            world.world.setClock(forwardBy: change * 1000)
+            for (text, time) in [("2", 60), ("3", 600)] {
+                var message = MQTTOutgoingMessage(text, to: "t")
+                message.timeToLive = .seconds(time)
+                try await first.enqueue(message)
+            }
+            await Self.end(first, world)
+            try await world.clock.sleep(for: .seconds(120))
+            let arrivals = broker.arrivals()
+            let second = try Self.makeClient(world, broker)
+            try await second.connect()
+            try await second.publish("4", to: "t", qos: .atLeastOnce)
+            await second.disconnect()
+            await broker.stop()
+            var texts: [String] = []
+            for await arrival in arrivals where arrival.packet == .mqtt(.publish) { texts.append(arrival.text) }
+            return texts
+        }
+        #expect(texts == ["1", "3", "4"])
+    }
+
+    @Test func `A message that is kept for a subscription after the clock was set is there for the next process`()
+        async throws
+    {
+        let text = try await Self.run { world, broker in
+            let first = try Self.makeClient(world, broker)
+            try await first.connect()
+            let subscription = try await first.subscribe(to: "t", qos: .atLeastOnce)
+            await first.disconnect()
+            for try await _ in subscription {}
+            try await first.connect()
+            world.world.setClock(forwardBy: 7_200_000)
+            await broker.publish("kept", to: "t")
+            try await world.clock.sleep(for: .seconds(1))
+            await Self.end(first, world)
+            let second = try Self.makeClient(world, broker)
+            var messages = second.subscription(to: "t", qos: .atLeastOnce).makeAsyncIterator()
+            try await second.connect()
+            await broker.publish("new", to: "t")
+            let text = try await messages.next()?.text
+            await second.disconnect()
+            return text
+        }
+        #expect(text == "kept")
+    }
 }

@@ -22,6 +22,8 @@ final class MQTTJournal: Sendable {
     let store: any SessionStore
     private let thread: SerialThread
     private let loop: EventLoop
+    /// What makes wall-clock times of the engine's, in nanoseconds, as the records that arrive have it.
+    let wallClockOffset: Int64
     private let state = Lock(State())
     /// Both are called on the store's thread.
     private let persisted: @Sendable (UInt64) -> Void
@@ -35,6 +37,7 @@ final class MQTTJournal: Sendable {
         self.store = store
         self.thread = thread
         self.loop = loop
+        wallClockOffset = (loop.timeOfDay * 1_000_000).advanced(byNanoseconds: -loop.now)
         self.persisted = persisted
         self.failed = failed
     }
@@ -80,6 +83,7 @@ final class MQTTJournal: Sendable {
             return (state.ticket, state.isAwaited, state.failure)
         }
         guard failure == nil else { return }
+        correctTimes(of: &records)
         attempt {
             try store.append(records)
             if isAwaited { persisted(ticket) }
@@ -132,6 +136,26 @@ final class MQTTJournal: Sendable {
             let failure = MQTTError(store: error)
             state.withLock { $0.failure = failure }
             failed(failure)
+        }
+    }
+
+    /// The clock may have been set since the store was opened, or the system been suspended, for which the engine's time does
+    /// not pass: the times of messages become those that the next process would read off now. Not for less than a second,
+    /// since both clocks are read one after the other.
+    private func correctTimes(of records: inout [MQTTStoreRecord]) {
+        let change = loop.timeOfDay - loop.now.advanced(byNanoseconds: wallClockOffset) / 1_000_000
+        guard change.magnitude >= 1000 else { return }
+        for index in records.indices {
+            switch records[index] {
+            case .message(var message) where message.time != 0:
+                // 0 means that the time is not known.
+                message.time = max(1, message.time + change)
+                records[index] = .message(message)
+            case .kept(var message):
+                message.time += change
+                records[index] = .kept(message)
+            default: break
+            }
         }
     }
 

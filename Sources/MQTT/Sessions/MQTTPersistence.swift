@@ -264,7 +264,7 @@ final class MQTTPersistence: Sendable {
             engine.maximumQueuedBytes = min(engine.maximumQueuedBytes, limits.maximumBytes)
             if let clientID { engine.clientID = clientID }
             let now = core.loop.now
-            engine.wallClockOffset = (core.loop.timeOfDay * 1_000_000).advanced(byNanoseconds: -now)
+            engine.wallClockOffset = journal.wallClockOffset
             let session = MQTTSession(
                 restoring: stored.records, at: now, wallClockOffset: engine.wallClockOffset
             ) { _ in MQTTWaitingPublishers.unawaitedBit }
