@@ -53,10 +53,11 @@ enum SessionLog {
     /// Reads up to the first invalid byte.
     ///
     /// - Throws: ``SessionStoreError`` for a complete record that cannot be opened or decoded: it needs another key, or
-    ///   another version of the library.
+    ///   another version of the library; and for a file that begins like no log of this format.
     static func read(_ bytes: [UInt8], open: (([UInt8]) throws -> [UInt8])?) throws -> Contents {
         var contents = Contents()
         guard bytes.starts(with: header) else {
+            try checkForeign(bytes.prefix(header.count))
             if !bytes.isEmpty {
                 contents.isTorn = header.starts(with: bytes)
                 contents.damage = StoredSession.Damage(
@@ -81,7 +82,7 @@ enum SessionLog {
                 } else if CRC32C.checksum(bytes[start..<end]) != integer(bytes, at: offset + 8) {
                     reason = "the checksum is wrong"
                 } else {
-                    reason = try take(Array(bytes[start..<end]), open, into: &contents)
+                    try take(Array(bytes[start..<end]), open, into: &contents)
                 }
             }
             if contents.isTorn { reason = "the last record is incomplete" }
@@ -96,15 +97,29 @@ enum SessionLog {
         return contents
     }
 
+    /// Throws if a file is not a session's log of this format: it is not ours to empty. A loss of power may leave an incomplete
+    /// header, or zeros.
+    private static func checkForeign(_ start: ArraySlice<UInt8>) throws {
+        guard start.count == header.count, start.contains(where: { $0 != 0 }) else { return }
+        if let format = start.last, start.dropLast() == header.dropLast() {
+            throw SessionStoreError(
+                "The session store has format \(format), and this version of the library reads format \(header[header.count - 1]). Open it with the version that wrote it, or choose another directory. To give the session up, remove the directory."
+            )
+        }
+        throw SessionStoreError(
+            "The file session.log in the session store's directory is not a session's log. Choose another directory, or remove the file if nothing needs it."
+        )
+    }
+
     private static let headCount = 12
     /// The size of the frame of a message without its topic and payload: the record's own fields, and a fixed header of two
     /// bytes, the length of the topic, an identifier and the length of no properties in PUBLISH.
     static let leastMessageSize = headCount + 11 + 7
 
-    /// Adds the contents of a frame; returns what is wrong with them.
+    /// Adds the contents of a frame.
     private static func take(
         _ payload: [UInt8], _ open: (([UInt8]) throws -> [UInt8])?, into contents: inout Contents
-    ) throws -> String? {
+    ) throws {
         let plain: [UInt8]
         do {
             plain = try open?(payload) ?? payload
@@ -114,12 +129,9 @@ enum SessionLog {
                 "The session store cannot be opened with this transform: \(error). Use the transform that it was written with."
             )
         }
-        if plain.first == clientTag {
-            guard let name = String(validating: plain.dropFirst(), as: UTF8.self) else {
-                return "the client identifier is not UTF-8"
-            }
+        if plain.first == clientTag, let name = String(validating: plain.dropFirst(), as: UTF8.self) {
             contents.clientID = name
-            return nil
+            return
         }
         guard let record = MQTTStoreRecord(decoding: plain) else {
             // The bytes are as they were written, so nothing is lost here either.
@@ -130,7 +142,6 @@ enum SessionLog {
             )
         }
         contents.records.append(record)
-        return nil
     }
 
     private static func set(_ value: UInt32, in bytes: inout [UInt8], at offset: Int) {

@@ -90,6 +90,51 @@ struct FileSessionStoreTests {
         #expect(try again.open().records == [message(1), message(2)])
     }
 
+    /// The first byte of what is sealed is that of a client identifier, as with one key in 256.
+    @Test func `a sealed record that looks like a client identifier is an error too, and stays`() throws {
+        let scratch = try ScratchDirectory()
+        let sealed = store(scratch) {
+            $0.transform = FileSessionStore.Transform(seal: { [0x80, 0xFF] + $0 }, open: { Array($0.dropFirst(2)) })
+        }
+        _ = try sealed.open()
+        try sealed.append([message(1)])
+        sealed.close()
+        let before = try log(scratch)
+        let error = #expect(throws: SessionStoreError.self) { try store(scratch).open() }
+        #expect(error?.description.contains("written with a transform") == true)
+        #expect(try log(scratch) == before)
+    }
+
+    @Test(arguments: [("MQTTLOG\u{2} and more", "format 2"), ("The captain's log", "not a session's log")])
+    func `a log of another format, or of another program, is an error, and stays`(
+        content: String, reason: String
+    ) throws {
+        let scratch = try ScratchDirectory()
+        let writer = store(scratch)
+        _ = try writer.open()
+        writer.close()
+        try setLog(scratch, Array(content.utf8))
+        let error = #expect(throws: SessionStoreError.self) { try store(scratch).open() }
+        #expect(error?.description.contains(reason) == true, "\(error as Any)")
+        #expect(try log(scratch) == Array(content.utf8))
+        #expect(!FileManager.default.fileExists(atPath: scratch.file("session/session.damaged")))
+    }
+
+    /// A file system that has lost power may have made the file longer before the bytes reached the disk.
+    @Test func `a log that begins with zeros is damaged`() throws {
+        let scratch = try ScratchDirectory()
+        let writer = store(scratch)
+        _ = try writer.open()
+        writer.close()
+        try setLog(scratch, [UInt8](repeating: 0, count: 100))
+        let reader = store(scratch)
+        let stored = try reader.open()
+        #expect(stored.records == [] && stored.damage?.bytesLost == 100)
+        try reader.append([message(1)])
+        reader.close()
+        #expect(try store(scratch).open().records == [message(1)])
+    }
+
     @Test func `one owner at a time, until it closes or is gone`() throws {
         let scratch = try ScratchDirectory()
         var first: FileSessionStore? = store(scratch)
@@ -142,10 +187,16 @@ struct FileSessionStoreTests {
             bytes[bit / 8] ^= 1 << (bit % 8)
             try setLog(scratch, bytes)
             let reader = store(scratch) { $0.sync = .never }
+            if bit / 8 < 8 {
+                // Nothing shows that it was a session's log of this format.
+                #expect(throws: SessionStoreError.self, "bit \(bit)") { try reader.open() }
+                #expect(try log(scratch) == bytes)
+                continue
+            }
             let stored = try reader.open()
-            let before = bit / 8 < 8 ? 0 : ends.count { $0 <= bit / 8 }
+            let before = ends.count { $0 <= bit / 8 }
             #expect(stored.records == (1...6).prefix(before).map { message(UInt64($0)) }, "bit \(bit)")
-            #expect(stored.damage?.offset == (bit / 8 < 8 ? 0 : before == 0 ? 8 : ends[before - 1]), "bit \(bit)")
+            #expect(stored.damage?.offset == (before == 0 ? 8 : ends[before - 1]), "bit \(bit)")
             #expect(stored.damage.map { $0.offset + $0.bytesLost } == whole.count)
             reader.close()
             let kept = FileManager.default.contents(atPath: scratch.file("session/session.damaged"))
