@@ -32,7 +32,7 @@ package struct FileSystem: Disk {
     }
 
     package func contents(of path: String) throws(FileError) -> [UInt8]? {
-        let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
+        let descriptor = Self.uninterrupted { unsafe open(path, O_RDONLY | O_CLOEXEC) }
         guard descriptor >= 0 else {
             if errno == ENOENT { return nil }
             throw FileError(call: "open", path: path, errno: errno)
@@ -75,7 +75,7 @@ package final class Directory: OpenDirectory {
 
     package init(_ path: String) throws(FileError) {
         self.path = path
-        descriptor = unsafe open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        descriptor = FileSystem.uninterrupted { unsafe open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
         guard descriptor >= 0 else { throw FileError(call: "open", path: path, errno: errno) }
     }
 
@@ -91,10 +91,27 @@ package final class Directory: OpenDirectory {
         return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 
-    package func sync() throws(FileError) { try FileSystem.sync(descriptor, path) { fsync($0) } }
+    package func sync() throws(FileError) { try sync(by: { fsync($0) }) }
+
+    func sync(by system: (Int32) -> Int32) throws(FileError) {
+        do throws(FileError) {
+            try FileSystem.sync(descriptor, path, system)
+        } catch {
+            // The answer of file systems that cannot force a directory to the disk.
+            guard error.errno == EINVAL else { throw error }
+        }
+    }
 }
 
 extension FileSystem {
+    /// Calls the system again as long as a signal interrupts the call.
+    static func uninterrupted(_ call: () -> Int32) -> Int32 {
+        while true {
+            let result = call()
+            if result >= 0 || errno != EINTR { return result }
+        }
+    }
+
     /// Makes what was written to an open file or directory survive a loss of power.
     ///
     /// - Parameter system: the system's call for that, where it reaches the drive.
@@ -103,9 +120,10 @@ extension FileSystem {
     ) throws(FileError) {
         #if canImport(Darwin)
             // fsync alone leaves it in the drive's cache there.
-            let code = fcntl(descriptor, F_FULLFSYNC) == 0 ? 0 : system(descriptor)
+            let isFlushed = uninterrupted { fcntl(descriptor, F_FULLFSYNC) } == 0
+            let code = isFlushed ? 0 : uninterrupted { system(descriptor) }
         #else
-            let code = system(descriptor)
+            let code = uninterrupted { system(descriptor) }
         #endif
         if code != 0 { throw FileError(call: "fsync", path: path, errno: errno) }
     }
@@ -119,9 +137,9 @@ final class AppendFile: AppendedFile {
     /// - Parameter truncatedTo: what follows after so many bytes is cut off first.
     init(_ path: String, truncatedTo size: Int) throws(FileError) {
         self.path = path
-        descriptor = unsafe open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
+        descriptor = FileSystem.uninterrupted { unsafe open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600) }
         guard descriptor >= 0 else { throw FileError(call: "open", path: path, errno: errno) }
-        if ftruncate(descriptor, off_t(size)) != 0 { throw FileError(call: "ftruncate", path: path, errno: errno) }
+        try truncate(to: size)
     }
 
     deinit {
@@ -141,7 +159,8 @@ final class AppendFile: AppendedFile {
     }
 
     func truncate(to size: Int) throws(FileError) {
-        if ftruncate(descriptor, off_t(size)) != 0 { throw FileError(call: "ftruncate", path: path, errno: errno) }
+        let code = FileSystem.uninterrupted { ftruncate(descriptor, off_t(size)) }
+        if code != 0 { throw FileError(call: "ftruncate", path: path, errno: errno) }
     }
 
     func sync() throws(FileError) {
@@ -160,9 +179,9 @@ final class FileLock {
 
     /// Returns nil if another owner has it.
     init?(_ path: String) throws(FileError) {
-        descriptor = unsafe open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        descriptor = FileSystem.uninterrupted { unsafe open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600) }
         guard descriptor >= 0 else { throw FileError(call: "open", path: path, errno: errno) }
-        if flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
+        if FileSystem.uninterrupted({ flock(descriptor, LOCK_EX | LOCK_NB) }) != 0 {
             if errno == EWOULDBLOCK { return nil }
             throw FileError(call: "flock", path: path, errno: errno)
         }
