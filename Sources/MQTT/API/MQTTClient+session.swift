@@ -7,45 +7,43 @@ extension MQTTClient {
     /// Disconnects and discards the session at both ends: queued and stored messages, and subscriptions.
     ///
     /// The server is asked to discard it if there is a connection; without one it keeps its side until it expires, or
-    /// until a connection with `cleanStart`. Messages that were not delivered are reported as
-    /// ``MQTTEvent/undelivered(_:)``.
-    /// - Throws: ``MQTTError`` if the store cannot be opened or emptied, for example because another client uses it.
+    /// until a connection with `cleanStart`. Before 5.0 that takes another connection, with Clean Session, on which nothing
+    /// else is sent. Messages that were not delivered are reported as ``MQTTEvent/undelivered(_:)``. A client that connects
+    /// meanwhile is disconnected again.
+    /// - Throws: ``MQTTError`` if the store cannot be opened or emptied, for example because another client uses it. The server
+    ///   is asked all the same, and what is in the store stays there.
     public nonisolated(nonsending) func discardSession() async throws(MQTTError) {
         let core = core
         try core.supervisor.startLoop()
         let cleanStart = core.settings.cleanStart
-        let isKept = core.link.perform { $0.engine.sessionOutlivesConnection }
         // Nil without a connection.
         let isTold = Lock<Bool?>(nil)
         let goodbye: @Sendable () -> Void = {
-            var properties = MQTTProperties()
-            // The server discards the session; before 5.0 no properties are sent.
-            properties.sessionExpiryInterval = 0
-            let isSent = core.sayGoodbye(.normalDisconnection, properties: properties)
+            let isSent = core.sayGoodbye(.normalDisconnection, properties: [.sessionExpiryInterval(0)])
             isTold.withLock { $0 = isSent && core.link.perform { $0.engine.version.hasProperties } }
         }
-        await core.supervisor.stop(goodbye: goodbye)
-        if isKept, isTold.withLock({ $0 }) == false {
-            // Before 5.0 only a connection with Clean Session makes the server discard it [MQTT-3.1.2-6]; with 5.0 one with
-            // Clean Start if DISCONNECT had been sent before, because the client was leaving for another server.
-            core.link.perform { $0.engine.cleanStart = true }
-            try? await core.supervisor.connect(cancelled: .cancelledWait)
+        // Whether the server keeps its side, because it was not told.
+        var isKept = false
+        var failure: MQTTError?
+        repeat {
+            let outlives = core.link.perform { $0.engine.sessionOutlivesConnection }
             await core.supervisor.stop(goodbye: goodbye)
-            // Whatever becomes of the store: later connections continue their sessions.
-            core.link.perform { $0.engine.cleanStart = cleanStart }
-        }
-        do throws(MQTTError) {
-            try await core.persistence?.removeAll(core)
-        } catch {
-            await core.persistence?.close(core)
-            throw error
-        }
-        await core.loop.result {
-            core.link.performNow { machine, afterLock, now in
-                machine.discardSession(cleanStart: cleanStart, at: now, into: afterLock)
+            if let isTold = isTold.withLock({ $0.take() }) { isKept = outlives && !isTold }
+            do throws(MQTTError) {
+                try await core.persistence?.removeAll(core)
+            } catch {
+                failure = error
+                break
             }
+            // The client may have connected again meanwhile.
+        } while await !core.discardSession(cleanStart: cleanStart)
+        if isKept {
+            await core.discardSessionAtServer()
+            // Whatever becomes of the store: later connections continue their sessions.
+            core.link.perform { $0.engine.cleanStart = cleanStart || failure == nil && $0.engine.version.hasProperties }
         }
         await core.persistence?.close(core)
+        if let failure { throw failure }
     }
 
     /// Authenticates again on the open connection, with the method in ``MQTTConfiguration/authentication`` [MQTT 5.0

@@ -25,6 +25,8 @@ struct MQTTMachine: ClientMachine, ~Copyable {
     var wantsClose = false
     /// The server did not answer CONNECT or PINGREQ, or acknowledged nothing: what is in the outbox need not be written.
     private var serverIsSilent = false
+    /// Connections are made to discard the session at the server, and for nothing else.
+    var onlyDiscards = false
     /// Where records are stored, with a session store.
     var journal: MQTTJournal?
     /// QoS 0 messages in the outbox of a connection that has ended, which are not reported yet.
@@ -256,10 +258,14 @@ struct MQTTMachine: ClientMachine, ~Copyable {
     /// waits for room in the queue tries again.
     ///
     /// - Parameter cleanStart: for the next connection.
-    mutating func discardSession(cleanStart: Bool, at now: Int64, into afterLock: MQTTAfterLock) {
+    /// - Returns: false if there is a connection, with which nothing is discarded.
+    mutating func discardSession(cleanStart: Bool, at now: Int64, into afterLock: MQTTAfterLock) -> Bool {
         afterLock.work.core = core
-        // Refused only while there is a connection.
-        try? engine.discardSession(into: &afterLock.work.effects)
+        do throws(MQTTUsageError) {
+            try engine.discardSession(into: &afterLock.work.effects)
+        } catch {
+            return false
+        }
         // DISCONNECT, which tells a server of 5.0 to discard it, has no answer. With Clean Start this takes a whole connection
         // before 5.0.
         engine.cleanStart = cleanStart || engine.version.hasProperties
@@ -268,6 +274,7 @@ struct MQTTMachine: ClientMachine, ~Copyable {
         manual.removeAll()
         unmatched.removeAll()
         flushRecords()
+        return true
     }
 
     // MARK: After each call of the engine

@@ -226,8 +226,11 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
         parts.counters.connected()
         negotiation.accepted(info)
         persistence?.journal?.begin(clientID: info.clientID)
-        // Resubscribe first, so that messages published in reaction to `.connected` reach the existing subscriptions.
-        subscriptions.resubscribe(info, isResumed: negotiation.blockedSession.isResumed)
+        // Resubscribe first, so that messages published in reaction to `.connected` reach the existing subscriptions. Without
+        // that messages of every QoS wait.
+        if !link.perform({ $0.onlyDiscards }) {
+            subscriptions.resubscribe(info, isResumed: negotiation.blockedSession.isResumed)
+        }
         supervisor.established(at: loop.now)
         news.tell(.connected(info))
         link.expectSilence()
@@ -241,18 +244,48 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
         await persistence?.close(self)
     }
 
+    /// Discards the session in this client; from any thread. Returns false if there is a connection.
+    func discardSession(cleanStart: Bool) async -> Bool {
+        await loop.result {
+            var isDiscarded = false
+            self.link.performNow { machine, afterLock, now in
+                isDiscarded = machine.discardSession(cleanStart: cleanStart, at: now, into: afterLock)
+            }
+            return isDiscarded
+        }
+    }
+
+    /// Makes the server discard the session, with a connection that sends nothing but CONNECT and DISCONNECT; from any
+    /// thread. With 5.0 CONNECT has Clean Start; before, only Clean Session discards it [MQTT-3.1.2-6].
+    func discardSessionAtServer() async {
+        link.perform { machine in
+            machine.onlyDiscards = true
+            machine.engine.cleanStart = true
+        }
+        try? await supervisor.connect(cancelled: .cancelledWait)
+        await supervisor.stop {
+            self.sayGoodbye(.normalDisconnection, properties: [.sessionExpiryInterval(0)], atOnce: true)
+        }
+        link.perform { $0.onlyDiscards = false }
+    }
+
     /// Finishes what has to come before DISCONNECT for up to two seconds, less than the supervisor waits for the end, and
     /// writes it as the last packet.
     ///
+    /// - Parameter atOnce: writes DISCONNECT without that.
     /// - Returns: false if DISCONNECT has been written already, or there is no connection any more that it could end.
     @discardableResult
-    func sayGoodbye(_ reason: MQTTReasonCode, properties: MQTTProperties) -> Bool {
+    func sayGoodbye(_ reason: MQTTReasonCode, properties: MQTTProperties, atOnce: Bool = false) -> Bool {
         var isSent = false
         link.performNow { machine, afterLock, now in
             do throws(MQTTUsageError) {
-                try machine.engine.leave(
-                    reason: reason, properties: properties, within: 2_000_000_000, at: now,
-                    into: &afterLock.work.effects)
+                if atOnce {
+                    try machine.engine.disconnect(reason: reason, properties: properties, at: now)
+                } else {
+                    try machine.engine.leave(
+                        reason: reason, properties: properties, within: 2_000_000_000, at: now,
+                        into: &afterLock.work.effects)
+                }
                 machine.collectApart(at: now, into: afterLock)
                 isSent = true
             } catch {

@@ -161,30 +161,6 @@ struct FailedRequestTests {
         await client.disconnect()
     }
 
-    /// A store that cannot be emptied.
-    private final class StuckStore: SessionStore {
-        struct Stuck: Error {}
-
-        private let store = MemorySessionStore()
-        let isStuck = Mutex(true)
-        let isOpen = Mutex(false)
-        var limits: SessionStoreLimits { store.limits }
-        func open() throws -> StoredSession {
-            isOpen.withLock { $0 = true }
-            return try store.open()
-        }
-        func setClientID(_ clientID: String) throws { try store.setClientID(clientID) }
-        func append(_ records: [MQTTStoreRecord]) throws { try store.append(records) }
-        func removeAll() throws {
-            if isStuck.withLock({ $0 }) { throw Stuck() }
-            try store.removeAll()
-        }
-        func close() {
-            isOpen.withLock { $0 = false }
-            store.close()
-        }
-    }
-
     @Test func `after a discard that the store refused, later connections continue their session`() async throws {
         let bench = try await Bench()
         let store = StuckStore()

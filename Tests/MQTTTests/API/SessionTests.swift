@@ -1,6 +1,7 @@
 import LoopbackBroker
 import MQTT
 import MQTTCore
+import Synchronization
 import TestSupport
 import Testing
 
@@ -124,6 +125,66 @@ struct SessionTests {
         try await client.discardSession()
         #expect(store.messageCount == 0)
         for try await _ in messages {}
+        #expect(await eventually { bench.broker.sessionCount == 0 })
+        await bench.stop()
+    }
+
+    /// Before 5.0 a connection with Clean Session makes the server forget, and is for that alone.
+    @Test(arguments: [nil, false, true])
+    func `messages of a session that is discarded are not sent again`(storeIsStuck: Bool?) async throws {
+        let bench = try await Bench { $0.faults.withholdsAcknowledgements = true }
+        let store = storeIsStuck.map { StuckStore(isStuck: $0) }
+        let client = bench.client("gone") {
+            $0.version = .v3_1_1
+            $0.cleanStart = false
+            $0.maximumInFlight = 1
+            $0.sessionStore = store
+        }
+        let events = client.events
+        let arrivals = bench.broker.arrivals()
+        try await client.connect()
+        for text in ["1", "2"] { try await client.enqueue(MQTTOutgoingMessage(text, to: "b", qos: .exactlyOnce)) }
+        _ = await arrivals.first { $0.packet == .mqtt(.publish) }
+        if storeIsStuck == true {
+            await #expect { try await client.discardSession() } throws: { ($0 as? MQTTError)?.code == .storeFailed }
+        } else {
+            try await client.discardSession()
+            #expect(client.backlog.queuedMessages + client.backlog.messagesInFlight == 0)
+        }
+        #expect(await eventually { bench.broker.sessionCount == 0 })
+        await bench.stop()
+        var repeated: [String] = []
+        for await arrival in arrivals where arrival.packet == .mqtt(.publish) { repeated.append(arrival.text) }
+        #expect(repeated == [])
+        // The last state.
+        var undelivered = 0
+        var connections = 0
+        for await event in events {
+            if case .connected = event { connections += 1 }
+            if case .undelivered = event { undelivered += 1 }
+            if connections == 2, case .stateChanged(.disconnected) = event { break }
+        }
+        #expect(undelivered == (storeIsStuck == true ? 0 : 2))
+    }
+
+    @Test func `a client that connects while its session is discarded loses the session all the same`() async throws {
+        let bench = try await Bench { $0.faults.withholdsAcknowledgements = true }
+        let store = GatedStore()
+        let client = try await bench.connected("gone") {
+            $0.version = .v5_0
+            $0.cleanStart = false
+            $0.sessionExpiry = .seconds(60)
+            $0.sessionStore = store
+        }
+        try await client.enqueue(MQTTOutgoingMessage("1", to: "b", qos: .exactlyOnce))
+        store.removals.store(false, ordering: .releasing)
+        let discarding = Task { try await client.discardSession() }
+        #expect(await eventually { store.isRemoving.load(ordering: .acquiring) })
+        try await client.connect()
+        store.removals.store(true, ordering: .releasing)
+        try await discarding.value
+        #expect(client.state == .disconnected(nil))
+        #expect(client.backlog.queuedMessages + client.backlog.messagesInFlight == 0)
         #expect(await eventually { bench.broker.sessionCount == 0 })
         await bench.stop()
     }

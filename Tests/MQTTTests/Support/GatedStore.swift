@@ -9,6 +9,10 @@ final class GatedStore: SessionStore {
     let opens = Atomic(true)
     /// Whether `append` returns.
     let appends = Atomic(true)
+    /// Whether `removeAll` returns.
+    let removals = Atomic(true)
+    /// Whether `removeAll` was called.
+    let isRemoving = Atomic(false)
     var limits: SessionStoreLimits { store.limits }
 
     func open() throws -> StoredSession {
@@ -23,7 +27,12 @@ final class GatedStore: SessionStore {
         try store.append(records)
     }
 
-    func removeAll() throws { try store.removeAll() }
+    func removeAll() throws {
+        isRemoving.store(true, ordering: .releasing)
+        wait(for: removals)
+        try store.removeAll()
+    }
+
     func close() { store.close() }
 
     private func wait(for gate: borrowing Atomic<Bool>) {
