@@ -36,7 +36,7 @@ public struct STOMPConfiguration: Sendable, CustomStringConvertible {
     public var profile: STOMPBrokerProfile?
     /// TLS options for `stomps:` and `wss:`. Default: verify the server with the system's authorities.
     public var tls = TLSOptions()
-    /// WebSocket options for `ws:` and `wss:`.
+    /// WebSocket options for `ws:` and `wss:`. Default: no additional headers, text messages.
     public var webSocket = WebSocketOptions()
     /// The proxy that connections pass; not for `unix:`. Default: none.
     public var proxy = Proxy.none

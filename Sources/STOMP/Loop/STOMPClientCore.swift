@@ -150,7 +150,7 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
             } else if failure.reason == .connectTimeout, opener.sendsBinaryMessages {
                 closeReason = STOMPError(
                     .timedOut,
-                    "\(failure.message) Some servers, such as ActiveMQ Classic, ignore binary messages of a WebSocket: try webSocket.sendsText.",
+                    "\(failure.message) Some servers, such as ActiveMQ Classic, ignore binary messages of a WebSocket: leave webSocket.sendsText true.",
                     underlying: failure)
             }
         case .disconnected:

@@ -23,9 +23,11 @@ struct STOMPTransportTests {
         for number in 0..<2 { try await roundTrip(secure, queue: "/queue/tls-\(number)") }
 
         let webURL = "ws://\(login)127.0.0.1:\(broker.webStompPort)/ws"
-        try await roundTrip(client(webURL), queue: "/queue/web-binary")
-        let text = client(webURL) { $0.webSocket.sendsText = true }
-        try await roundTrip(text, queue: "/queue/web-text", large: largeBody.map { $0 & 0x3F | 0x20 })
+        let binary = client(webURL) { $0.webSocket.sendsText = false }
+        try await roundTrip(binary, queue: "/queue/web-binary")
+        // A large body that is text, and one that is not.
+        try await roundTrip(client(webURL), queue: "/queue/web-text", large: largeBody.map { $0 & 0x3F | 0x20 })
+        try await roundTrip(client(webURL), queue: "/queue/web-mixed")
         let page = client("http://\(login)127.0.0.1:\(broker.webStompPort)/nothing-here")
         do throws(STOMPError) {
             try await page.connect()

@@ -30,7 +30,7 @@ struct EqualConfigurationTests {
         let changes: [(inout MQTTConfiguration) -> Void] = [
             { $0.clientID = "b" }, { $0.keepAlive = .seconds(58) }, { $0.tls.serverName = "b" },
             { $0.sessionStore = MemorySessionStore() }, { $0.webSocket.headers = [("Origin", "there")] },
-            { $0.webSocket.subprotocols = [] }, { $0.webSocket.sendsText = true },
+            { $0.webSocket.subprotocols = [] }, { $0.webSocket.sendsText = false },
             { $0.webSocket.validatesText = false }, { $0.webSocket.maximumFrameSize = 1 },
         ]
         for change in changes {

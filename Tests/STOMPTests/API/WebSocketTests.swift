@@ -98,9 +98,7 @@ import WebSocketCore
 
     /// ActiveMQ reads one frame of each message, and drops what follows it.
     @Test func `as text each frame is a message of its own, and only one that is not UTF-8 is binary`() async throws {
-        try await FakeWebSocket.withClient {
-            $0.webSocket.sendsText = true
-        } _: { client, server in
+        try await FakeWebSocket.withClient { client, server in
             async let connecting: Void = client.connect()
             try await server.frame("CONNECT")
             try server.send([Array("CONNECTED\nversion:1.2\n\n\0".utf8)[...]], as: .text)
@@ -123,6 +121,7 @@ import WebSocketCore
             // So long that a busy machine has sent CONNECT by then.
             $0.connectTimeout = .seconds(3)
             $0.reconnect = .never
+            $0.webSocket.sendsText = false
         } _: { client, server in
             let connecting = Task { try await client.connect() }
             try await server.frame("CONNECT")

@@ -117,6 +117,9 @@ extension OptionTableTests {
             }
         },
         OptionRow("webSocket.sendsText") {
+            // ActiveMQ Classic reads no others.
+            let usual = try await FakeWebSocket.kindsOfMessages { _ in }
+            #expect(usual == [.text])
             for sendsText in [false, true] {
                 let kinds = try await FakeWebSocket.kindsOfMessages { $0.webSocket.sendsText = sendsText }
                 #expect(kinds == [sendsText ? .text : .binary])
