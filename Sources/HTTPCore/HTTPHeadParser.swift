@@ -23,7 +23,8 @@ package struct HTTPHeadParser: Sendable {
     private var line: [UInt8] = []
     private var hasStartLine = false
     private var endsInLineFeed = false
-    private var byteCount = 0
+    /// Of all heads together.
+    package private(set) var byteCount = 0
 
     package init(limits: HTTPHeadLimits) {
         self.limits = limits

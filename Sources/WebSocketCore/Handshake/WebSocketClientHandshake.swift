@@ -49,7 +49,9 @@ package struct WebSocketClientHandshake: Sendable {
         while consumed < bytes.byteCount && outcome == nil {
             let rest = bytes.extracting(consumed..<bytes.byteCount)
             if refusal == nil {
+                let isFirst = head.byteCount == 0
                 do throws(HTTPError) { consumed += try head.receive(rest) } catch {
+                    if isFirst, !request.isSecure, rest.byte(at: 0) == Self.tlsAlert { throw Self.answersInTLS }
                     throw WebSocketHandshakeError(relabelling: error)
                 }
                 if head.isComplete { try judge() }
@@ -61,15 +63,26 @@ package struct WebSocketClientHandshake: Sendable {
         return consumed
     }
 
+    /// The first byte of a TLS alert, with which a TLS server may answer our request (RFC 8446 section 5.1).
+    private static let tlsAlert: UInt8 = 0x15
+
+    private static var answersInTLS: WebSocketHandshakeError {
+        WebSocketHandshakeError(
+            .notHTTP, "The server answers in TLS. Use a URL with TLS (wss://), or the port without.")
+    }
+
     /// The stream has ended, or the caller waits no longer: that ends the body of a refusal too.
     ///
     /// - Throws: `endedEarly` when there is no outcome even so.
     package mutating func streamEnded() throws(WebSocketHandshakeError) {
         finishRefusal(isEnd: true)
         guard outcome == nil else { return }
+        // A server that expects TLS cannot read the request, and has nothing to say.
+        let hint =
+            head.byteCount == 0 && !request.isSecure ? " If it expects TLS at this port, use wss:// instead." : ""
         throw WebSocketHandshakeError(
             .endedEarly,
-            "The server closed the connection during the WebSocket handshake. Check that it serves WebSocket at this port and path."
+            "The server closed the connection during the WebSocket handshake. Check that it serves WebSocket at this port and path.\(hint)"
         )
     }
 

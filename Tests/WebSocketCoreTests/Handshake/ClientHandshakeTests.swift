@@ -182,13 +182,28 @@ struct ResponseVector: Sendable, CustomTestStringConvertible {
         }
     }
 
-    @Test func `a server that answers nothing may have no WebSocket at this port and path`() throws {
-        var handshake = try WebSocketClientHandshake(WebSocketClientRequest(host: "h"), keyBytes: Self.key)
-        #expect {
-            try handshake.streamEnded()
-        } throws: {
-            ($0 as? WebSocketHandshakeError)?.message.hasSuffix("serves WebSocket at this port and path.") == true
-        }
+    @Test(arguments: [
+        ("", false, "serves WebSocket at this port and path. If it expects TLS at this port, use wss:// instead."),
+        ("", true, "serves WebSocket at this port and path."),
+        ("HTTP", false, "serves WebSocket at this port and path."),
+    ])
+    func `a server that ends its answer early may have no WebSocket at this port and path, or expect TLS`(
+        answer: String, isSecure: Bool, words: String
+    ) throws {
+        var handshake = try WebSocketClientHandshake(
+            WebSocketClientRequest(host: "h", isSecure: isSecure), keyBytes: Self.key)
+        _ = try handshake.receive(Array(answer.utf8).span.bytes)
+        let error = #expect(throws: WebSocketHandshakeError.self) { try handshake.streamEnded() }
+        #expect(error?.message.hasSuffix(words) == true, "\(error?.message ?? "")")
+    }
+
+    @Test(arguments: [([0x15], false, true), ([0x15, 3, 3, 0, 2, 2, 50], false, true), ([0x15, 3, 3], true, false)])
+    func `a TLS alert is answered with the scheme for TLS`(bytes: [UInt8], isSecure: Bool, isTold: Bool) throws {
+        var handshake = try WebSocketClientHandshake(
+            WebSocketClientRequest(host: "h", isSecure: isSecure), keyBytes: Self.key)
+        let error = #expect(throws: WebSocketHandshakeError.self) { try handshake.receive(bytes.span.bytes) }
+        #expect(error?.code == .notHTTP)
+        #expect(error?.message.contains("(wss://)") == isTold, "\(error?.message ?? "")")
     }
 
     @Test(arguments: ResponseVector.all)
