@@ -98,8 +98,15 @@ public struct BrokerURL: Sendable, Hashable {
                 switch name {
                 case "tcp": "\(plain.rawValue):\(rest)"
                 case "ssl", "tls": "\((plain.secured ?? plain).rawValue):\(rest)"
-                // A host and a port, as in `localhost:1883`.
-                default: after.first.map { (0x30...0x39).contains($0) } == true ? "\(plain.rawValue)://\(text)" : nil
+                default:
+                    // Or a host and a port, as in `localhost:1883`.
+                    if let scheme = Self.composed(name) {
+                        "\(scheme.rawValue):\(rest)"
+                    } else if let digit = after.first, (0x30...0x39).contains(digit) {
+                        "\(plain.rawValue)://\(text)"
+                    } else {
+                        nil
+                    }
                 }
             if let proposal {
                 throw Self.bad(text, "its scheme is missing or unknown; write \(Self.masked(proposal))")
@@ -151,6 +158,15 @@ public struct BrokerURL: Sendable, Hashable {
             throw Self.bad(
                 text, "its path or query has a character that must be percent-encoded; write %20 for a blank")
         }
+    }
+
+    /// The scheme that a broker's name of its transport means, such as `stomp+nio+ssl`; nil if it is none.
+    private static func composed(_ name: String) -> Scheme? {
+        let parts = name.split(separator: "+").map { String($0) }
+        guard parts.count > 1, let scheme = Scheme(rawValue: parts[0]),
+            parts.dropFirst().allSatisfy(["ssl", "tls", "nio", "tcp"].contains)
+        else { return nil }
+        return parts.contains("ssl") || parts.contains("tls") ? scheme.secured ?? scheme : scheme
     }
 
     private static func isPercentEncoded(_ resource: String) -> Bool {

@@ -45,7 +45,13 @@ struct URLAuthority {
                 throw Flaw(reason: "an IPv6 address must stand in brackets: [::1]")
             }
         }
-        guard let host = Self.decoded(name), !host.isEmpty else { throw Flaw(reason: "it names no host") }
+        if rest.first == UInt8(ascii: "["), let zone = Self.unescapedZone(name) {
+            throw Flaw(reason: "the % before the interface of its address must be written as %25: [\(zone)]")
+        }
+        guard !name.isEmpty else { throw Flaw(reason: "it names no host") }
+        guard let host = Self.decoded(name) else {
+            throw Flaw(reason: "its host '\(Self.string(name))' is not percent-encoded UTF-8")
+        }
         guard host.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else {
             throw Flaw(reason: "its host '\(host)' contains a blank or a control character")
         }
@@ -58,6 +64,14 @@ struct URLAuthority {
             throw Flaw(reason: "'\(Self.string(number))' is not a port from 1 to 65535")
         }
         self.port = port
+    }
+
+    /// An IPv6 address with an interface, as it must be written (RFC 6874), if it was not.
+    private static func unescapedZone(_ name: ArraySlice<UInt8>) -> String? {
+        guard let percent = name.firstIndex(of: UInt8(ascii: "%")) else { return nil }
+        let zone = name[(percent + 1)...]
+        if zone.starts(with: "25".utf8), zone.count > 2 { return nil }
+        return string(name[..<percent]) + "%25" + string(zone)
     }
 
     static func string(_ bytes: ArraySlice<UInt8>) -> String {

@@ -263,6 +263,8 @@ struct AdviceTests {
     @Test(arguments: [
         ("localhost:1883", "mqtt://localhost:1883"), ("tcp://localhost:1883", "mqtt://localhost:1883"),
         ("ssl://broker.example", "mqtts://broker.example"), ("tls://broker.example", "mqtts://broker.example"),
+        ("mqtt+ssl://broker.example", "mqtts://broker.example"), ("mqtt+nio://broker.example", "mqtt://broker.example"),
+        ("wss+tls://broker.example", "wss://broker.example"),
         ("localhost", "mqtt://localhost"), ("tcp://ann:secret@localhost", "mqtt://•••@localhost"),
     ])
     func `a URL in another client's form is answered with ours, without its password`(
@@ -284,6 +286,20 @@ struct AdviceTests {
         #expect(refused?.code == .badURL, "\(String(describing: refused))")
         #expect(refused?.message.contains("start()") == false)
         #expect(refused?.message.contains("\n") == false)
+    }
+
+    @Test(arguments: [
+        ("mqtt://[fe80::1%eth0]", "must be written as %25: [fe80::1%25eth0]"),
+        ("mqtt://[fe80::1%2]:1883", "must be written as %25: [fe80::1%252]"),
+        ("mqtt://[fe80::1%25]", "must be written as %25: [fe80::1%2525]"),
+        ("mqtt://h%zz", "its host 'h%zz' is not percent-encoded UTF-8"), ("mqtt://:1883", "it names no host"),
+    ])
+    func `a wrong percent sign in the host is named`(url: String, words: String) async throws {
+        let client = MQTTClient(url)
+        let refused = await error { () throws(MQTTError) in try await client.connect() }
+        #expect(refused?.code == .badURL)
+        #expect(refused?.message.contains(words) == true, "\(String(describing: refused))")
+        #expect(throws: Never.self) { try BrokerURL("mqtt://[fe80::1%25eth0]") }
     }
 
     @Test func `an empty URL is answered with a whole one`() async throws {

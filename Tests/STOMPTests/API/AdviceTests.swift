@@ -208,6 +208,8 @@ import Transport
 
     @Test(arguments: [
         ("localhost:61613", "stomp://localhost:61613"), ("ssl://broker.example", "stomps://broker.example"),
+        ("stomp+ssl://broker.example", "stomps://broker.example"),
+        ("stomp+nio+ssl://broker.example:61614", "stomps://broker.example:61614"),
     ])
     func `a URL in another client's form is answered with ours`(url: String, proposal: String) async throws {
         do throws(STOMPError) {
