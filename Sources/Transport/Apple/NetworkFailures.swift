@@ -100,7 +100,7 @@
             case ECONNREFUSED:
                 return TransportError(
                     .connectionRefused,
-                    "\(peerName) refused the connection. Check the address and the port, and whether the server is running.",
+                    "\(peerName) refused the connection. Check the address and the port, and that the server is running and listens on this address.",
                     errno: code)
             case ECONNRESET where usesTLS, EPIPE where usesTLS:
                 // TCP was open, since a refusal has another code: a server that does not read TLS reset it.
@@ -184,8 +184,8 @@
             case errSSLXCertChainInvalid, errSSLUnknownRootCert, errSSLNoRootCert:
                 return TransportError(
                     .certificateUntrusted,
-                    "No trusted authority has signed the certificate of \(peerName). Name the authority in the TLS "
-                        + "options.")
+                    "No trusted authority has signed the certificate of \(peerName). Add the authority to `trust` "
+                        + "of the TLS options.")
             case errSSLBadCert:
                 return TransportError(
                     .certificateInvalid,

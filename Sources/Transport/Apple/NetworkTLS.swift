@@ -218,14 +218,14 @@
                 if isSelfSigned {
                     return TransportError(
                         .certificateSelfSigned,
-                        "\(whose) is self-signed. If you know it, name it as a trusted authority in the TLS "
+                        "\(whose) is self-signed. If you know it, add it to `trust` of the TLS "
                             + "options.")
                 }
                 let judgement = usesSystemAlone ? "this system does not trust" : "the TLS options do not trust"
                 return TransportError(
                     .certificateUntrusted,
-                    "\(whose) ('\(subject)') is signed by an authority that \(judgement). Name the authority in the "
-                        + "TLS options, or have the server send its intermediate certificates.")
+                    "\(whose) ('\(subject)') is signed by an authority that \(judgement). Add the authority to `trust` "
+                        + "of the TLS options, or have the server send its intermediate certificates.")
             case errSecCertificateRevoked:
                 return TLSFailure.revoked(peerName)
             case errSecIncompleteCertRevocationCheck:

@@ -258,7 +258,7 @@ final class ConnectRace: LoopHandler, @unchecked Sendable {
         case ECONNREFUSED:
             lastFailure = TransportError(
                 .connectionRefused,
-                "\(endpoint) refused the connection. Check the address and the port, and whether the server is running.",
+                "\(endpoint) refused the connection. Check the address and the port, and that the server is running and listens on this address.",
                 errno: code)
         case ENETUNREACH, EHOSTUNREACH, ENETDOWN:
             lastFailure = .unreachable("\(endpoint)", code)

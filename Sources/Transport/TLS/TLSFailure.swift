@@ -25,14 +25,14 @@ enum TLSFailure {
         case 18:
             return TransportError(
                 .certificateSelfSigned,
-                "\(whose) is self-signed. If you know it, name it as a trusted authority in the TLS options.")
+                "\(whose) is self-signed. If you know it, add it to `trust` of the TLS options.")
         case 2, 19, 20, 21, 27:
             let judgement =
                 context.options?.trust == .system ? "this system does not trust" : "the TLS options do not trust"
             return TransportError(
                 .certificateUntrusted,
-                "\(whose) is signed by '\(rejection.issuer)', which \(judgement). Name the authority in "
-                    + "the TLS options, or have the server send its intermediate certificates.")
+                "\(whose) is signed by '\(rejection.issuer)', which \(judgement). Add the authority to "
+                    + "`trust` of the TLS options, or have the server send its intermediate certificates.")
         case 62, 64:
             return TransportError(
                 .certificateNameMismatch,

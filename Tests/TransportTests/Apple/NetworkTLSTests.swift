@@ -198,7 +198,7 @@
                 (errSecCertificateExpired, .certificateExpired, "needs a new one"),
                 (errSecCertificateNotValidYet, .certificateNotYetValid, "clock"),
                 (errSecHostNameMismatch, .certificateNameMismatch, "subjectAltName"),
-                (errSecNotTrusted, .certificateSelfSigned, "trusted authority"),
+                (errSecNotTrusted, .certificateSelfSigned, "`trust` of the TLS options"),
                 (errSecCertificateValidityPeriodTooLong, .certificateInvalid, "825 days"),
                 (errSecInvalidExtendedKeyUsage, .certificateInvalid, "serverAuth"),
                 (errSecUnsupportedKeySize, .certificateInvalid, "2,048 bits"),
