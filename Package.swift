@@ -1,10 +1,12 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-/// With FUZZING=1 in the environment, on Linux: everything is built with libFuzzer's coverage, and there is the program
-/// `fuzzing` (Tests/Fuzzing). Use a scratch path of its own, since nothing else can be linked then.
+/// With MESSAGING_FUZZING=1 in the environment, on Linux: everything is built with libFuzzer's coverage, and there is the
+/// program `fuzzing` (Tests/Fuzzing). Use a scratch path of its own, since nothing else can be linked then.
+///
+/// The names are long because the environment is also that of every package that depends on this one.
 #if os(Linux)
-    let fuzzes = Context.environment["FUZZING"] == "1"
+    let fuzzes = Context.environment["MESSAGING_FUZZING"] == "1"
 #else
     let fuzzes = false
 #endif
@@ -32,10 +34,10 @@ let common: [SwiftSetting] =
 /// https://github.com/swiftlang/swift-evolution/blob/main/proposals/0458-strict-memory-safety.md
 let strict: [SwiftSetting] = common + [.strictMemorySafety()]
 
-/// With FAKE_APPLE=1 in the environment, on Linux: Transport is built as on Apple's systems, over fakes of their
+/// With MESSAGING_FAKE_APPLE=1 in the environment, on Linux: Transport is built as on Apple's systems, over fakes of their
 /// frameworks (Tests/AppleStubs). On Apple's systems, and without the variable, none of them exists.
 #if os(Linux)
-    let fakesApple = Context.environment["FAKE_APPLE"] == "1"
+    let fakesApple = Context.environment["MESSAGING_FAKE_APPLE"] == "1"
 #else
     let fakesApple = false
 #endif
@@ -53,7 +55,7 @@ let appleFakes: [Target] =
     ] : []
 let appleFrameworks: [Target.Dependency] = appleFakes.map { .target(name: $0.name) }
 
-/// The program that `FUZZING=1` adds.
+/// The program that `MESSAGING_FUZZING=1` adds.
 let fuzzing: [Target] =
     fuzzes
     ? [

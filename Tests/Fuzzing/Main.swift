@@ -2,9 +2,9 @@ import Foundation
 import MQTTCore
 import STOMPCore
 
-/// Runs libFuzzer on one part of the package. Built only with `FUZZING=1` in the environment:
+/// Runs libFuzzer on one part of the package. Built only with `MESSAGING_FUZZING=1` in the environment:
 ///
-///     FUZZING=1 swift run -c release --scratch-path .build/fuzzing fuzzing TARGET [CORPUS] [-max_total_time=300 …]
+///     MESSAGING_FUZZING=1 swift run -c release --scratch-path .build/fuzzing fuzzing TARGET [CORPUS] [-max_total_time=300 …]
 ///
 /// Without a target it prints their names. Everything behind the target is libFuzzer's: a directory in which inputs
 /// that reach new code are kept, and its options (`-help=1`). An input that breaks an invariant is written to a file

@@ -2,7 +2,7 @@
 // The used part of Apple's CommonCrypto, as Swift sees it: CommonCryptor.h, CommonDigest.h, CommonHMAC.h and
 // CommonKeyDerivation.h.
 //
-// `.ci/check-apple` type-checks against it. With FAKE_APPLE=1 it is built on Linux, where OpenSSL does the work. On
+// `.ci/check-apple` type-checks against it. With MESSAGING_FAKE_APPLE=1 it is built on Linux, where OpenSSL does the work. On
 // Apple's systems it does not exist.
 
 #if os(Linux)

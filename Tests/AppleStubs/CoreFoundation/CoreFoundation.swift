@@ -1,7 +1,7 @@
 // swift-format-ignore-file: AlwaysUseLowerCamelCase, TypeNamesShouldBeCapitalized
 // The used part of Apple's CoreFoundation, as Swift sees it. https://developer.apple.com/documentation/corefoundation
 //
-// `.ci/check-apple` type-checks against it. With FAKE_APPLE=1 it is built on Linux, with the little behaviour below.
+// `.ci/check-apple` type-checks against it. With MESSAGING_FAKE_APPLE=1 it is built on Linux, with the little behaviour below.
 // On Apple's systems it does not exist. The name of the page of each declaration stands beside it.
 
 // /corefoundation/cftyperef, /cfindex, /cfoptionflags, /cfallocator, /kcfallocatordefault

@@ -1,7 +1,7 @@
 // swift-format-ignore-file: AlwaysUseLowerCamelCase, TypeNamesShouldBeCapitalized
 // The used part of Apple's Network framework. https://developer.apple.com/documentation/network
 //
-// `.ci/check-apple` type-checks against it. With FAKE_APPLE=1 it is built on Linux, over POSIX sockets and OpenSSL
+// `.ci/check-apple` type-checks against it. With MESSAGING_FAKE_APPLE=1 it is built on Linux, over POSIX sockets and OpenSSL
 // (the files that begin with Fake). On Apple's systems it does not exist.
 
 @_exported public import Dispatch

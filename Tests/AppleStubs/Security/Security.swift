@@ -1,7 +1,7 @@
 // swift-format-ignore-file: AlwaysUseLowerCamelCase, TypeNamesShouldBeCapitalized
 // The used part of Apple's Security framework, as Swift sees it. https://developer.apple.com/documentation/security
 //
-// `.ci/check-apple` type-checks against it. With FAKE_APPLE=1 it is built on Linux, where OpenSSL does the work
+// `.ci/check-apple` type-checks against it. With MESSAGING_FAKE_APPLE=1 it is built on Linux, where OpenSSL does the work
 // (FakeTrust.swift, FakeIdentity.swift). On Apple's systems it does not exist.
 
 @_exported public import CoreFoundation
