@@ -185,9 +185,9 @@ let package = Package(
         tests("Embedded", with: ["LoopbackBroker", "MQTT"], exclude: ["Checks"]),
         tests("Documentation", with: ["Inspector", "LoopbackBroker", "MQTT", "MQTTCore", "STOMP"]),
         tests("Migration", with: [], exclude: ["Calls"]),
-        tests("Cookbook", with: ["LoopbackBroker", "MQTT"]),
+        tests("Cookbook", with: ["LoopbackBroker", "MQTT", "STOMP"]),
         tests("Benchmark", with: ["benchmarks", "first-message", "LoopbackBroker", "MQTT", "STOMP"]),
-        tests("Device", with: ["DeviceSupport", "LoopbackBroker"] + devices, exclude: ["Recordings"]),
+        tests("Device", with: ["DeviceSupport", "LoopbackBroker", "STOMP"] + devices, exclude: ["Recordings"]),
         tests(
             "Page", with: ["DeviceSupport", "Inspector", "LoopbackBroker", "MQTT", "STOMP", "WebPages"] + devices),
     ].filter { !$0.isTest || chosenTests?.contains($0.name) ?? true } + appleFakes + fuzzing,

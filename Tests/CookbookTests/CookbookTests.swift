@@ -1,6 +1,7 @@
 import Foundation
 import LoopbackBroker
 import MQTT
+import STOMP
 import TestSupport
 import Testing
 
@@ -19,6 +20,30 @@ struct CookbookTests {
     @Test func `request-reply adds numbers over a broker of its own`() async throws {
         let (status, output, errors) = try await CookbookProgram.requestReply.run(["1", "2", "39"])
         #expect(status == .exited(0) && output == ["42"] && errors == [])
+    }
+
+    @Test(arguments: [[], ["--stomp"]])
+    func `request-reply says when a sum is too large`(options: [String]) async throws {
+        let (status, output, errors) = try await CookbookProgram.requestReply.run(options + ["\(Int.max)", "1"])
+        #expect(status == .exited(1) && output == [] && errors == ["The sum does not fit in 64 bits."])
+    }
+
+    @Test func `the service of request-reply goes on after requests that it cannot answer`() async throws {
+        let broker = try await LoopbackBroker.start()
+        // Both wait for the service, and neither says where the answer is to go.
+        try await MQTTClient(broker.mqttURL).withConnection { client in
+            try await client.publish("many", to: "sums", qos: .atLeastOnce, retain: true)
+        }
+        try await STOMPClient(broker.stompURL).withConnection { client in
+            try await client.sendAndConfirm("many", to: "/queue/sums")
+        }
+        for (url, more) in [(try broker.mqttURL, []), (try broker.stompURL, ["--stomp"])] {
+            let (status, output, errors) = try await CookbookProgram.requestReply.run(
+                ["--broker", url] + more + ["1", "2", "39"])
+            #expect(status == .exited(0) && output == ["42"], "\(errors)")
+            #expect(errors.count == 1 && errors.first?.hasPrefix("A request is not answered: ") == true, "\(errors)")
+        }
+        await broker.stop()
     }
 
     @Test(.requires(.mosquitto)) func `request-reply adds numbers over Mosquitto`() async throws {
@@ -93,6 +118,19 @@ struct CookbookTests {
         await broker.stop()
     }
 
+    @Test func `vehicle-positions prints the largest delay`() async throws {
+        let broker = try await LoopbackBroker.start()
+        let program = try await CookbookProgram.vehiclePositions.start(
+            ["--broker", try broker.mqttURL, "--count", "1"])
+        try await MQTTClient(broker.mqttURL).withConnection { client in
+            try await client.publish(
+                #"{"VP":{"veh":"H1","dl":\#(Int.min)}}"#, to: "transport/positions/1", qos: .atLeastOnce, retain: true)
+        }
+        #expect(try await program.waitForEnd() == .exited(0))
+        #expect(program.lines() == ["H1  somewhere  ?  \(Int.min.magnitude) s late"])
+        await broker.stop()
+    }
+
     @Test(arguments: [false, true])
     func `smart-home shows what its lamps do`(isReal: Bool) async throws {
         let broker = isReal && Broker.mosquitto.isInstalled ? try await Mosquitto.start() : nil
@@ -107,6 +145,18 @@ struct CookbookTests {
                 "kitchen: on", "kitchen: off",
             ])
         await broker?.stop()
+    }
+
+    @Test func `smart-home shows a state that is no text as a question mark`() async throws {
+        let broker = try await LoopbackBroker.start()
+        try await MQTTClient(broker.mqttURL).withConnection { client in
+            try await client.publish([0xFF] as [UInt8], to: "home/cellar/lamp", qos: .atLeastOnce, retain: true)
+        }
+        let (status, output, errors) = try await CookbookProgram.smartHome.run(
+            ["--broker", try broker.mqttURL, "kitchen=on"])
+        #expect(status == .exited(0) && errors == [])
+        #expect(Set(["cellar: ? (as it was)", "kitchen: on"]).isSubset(of: output), "\(output)")
+        await broker.stop()
     }
 
     @Test func `view-model shows a screen that was offline`() async throws {
@@ -151,6 +201,31 @@ struct CookbookTests {
         try await onlooker.publish("Eve has ended", to: "chat/rooms/lobby")
         #expect(try await lines.next()?.text?.contains(#""isPresent":false"#) == true)
         await broker.stop()
+    }
+
+    @Test func `bridge rejects commands that it cannot publish, and goes on`() async throws {
+        let (home, shop) = (try await LoopbackBroker.start(), try await LoopbackBroker.start())
+        let arguments = ["--mqtt", try home.mqttURL, "--stomp", try shop.stompURL]
+        let client = try STOMPClient(shop.stompURL)
+        try await client.connect()
+        let bridge = try await CookbookProgram.bridge.start(arguments)
+        for headers: STOMPHeaders in [[:], ["topic": "a/#"], ["topic": ""], ["topic": "home/hall/lamp"]] {
+            try await client.sendAndConfirm(
+                "on", to: "/queue/commands", options: STOMPSendOptions(headers: headers))
+        }
+        try await bridge.waitForLine(containing: "/queue/commands -> home/hall/lamp")
+        #expect(try await bridge.end() == .exited(0))
+        let complaints = bridge.lines(.errors)
+        #expect(complaints.count == 3 && complaints.allSatisfy { $0.hasPrefix("A command is rejected: ") })
+        // None comes back.
+        let again = try await CookbookProgram.bridge.start(arguments)
+        try await client.sendAndConfirm(
+            "off", to: "/queue/commands", options: STOMPSendOptions(headers: ["topic": "home/hall/lamp"]))
+        try await again.waitForLine(containing: "/queue/commands -> home/hall/lamp")
+        #expect(try await again.end() == .exited(0))
+        #expect(again.lines(.errors) == [])
+        await client.disconnect()
+        for broker in [home, shop] { await broker.stop() }
     }
 
     @Test(.requires(.mosquitto, .rabbitMQ), .requires(program: "mosquitto_pub"), .requiresPythonClients)

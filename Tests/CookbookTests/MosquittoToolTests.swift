@@ -16,7 +16,7 @@ struct MosquittoToolTests {
         let watcher = try await MosquittoClients.subscribe(to: "home/#", port: broker.port, ["-q", "2", "-F", format])
         for (arguments, input) in [
             (["-m", "Öl", "-q", "2"], nil), (["--lines", "-q", "1"], "one\ntwo\n"), (["--stdin"], "three\n"),
-            (["--file", file], nil), (["--null"], nil),
+            (["--file", file], nil), (["--null"], nil), (["--message=", "-q", "1"], nil),
         ] {
             let (status, output, errors) = try await CookbookProgram.publish.run(
                 ["--broker", url(broker), "--topic", "home/kitchen"] + arguments, input: input)
@@ -25,6 +25,7 @@ struct MosquittoToolTests {
         for line in [
             "home/kitchen|Öl|2|0|3|c3966c", "home/kitchen|one|1|0|3|6f6e65", "home/kitchen|two|1|0|3|74776f",
             "|0|0|6|74687265650a", "home/kitchen|from a file|0|0|11|", "home/kitchen||0|0|0|",
+            "home/kitchen||1|0|0|",
         ] { try await watcher.waitForLine(containing: line) }
         await broker.stop()
     }
@@ -95,6 +96,7 @@ struct MosquittoToolTests {
         (["-t", "a", "-f", "/nonexistent"], "Cannot read /nonexistent."),
         (["-t", "a", "-m", "x", "-p", "name"], "A property is NAME=VALUE, not 'name'."),
         (["-t", "a", "-m", "x", "-r=1"], "--retain has no value."),
+        (["-t", "a", "-m", "hello", "world"], "'world' belongs to no option. Quote a value that has blanks."),
     ])
     func `a wrong option is a sentence and the status 64`(arguments: [String], message: String) async throws {
         let (status, output, errors) = try await CookbookProgram.publish.run(arguments)

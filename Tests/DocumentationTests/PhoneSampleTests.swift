@@ -25,6 +25,7 @@ import Testing
         #expect(model.problem == nil)
         running.cancel()
         await running.value
+        #expect(model.problem == nil)
         await door.disconnect()
         await broker.stop()
     }

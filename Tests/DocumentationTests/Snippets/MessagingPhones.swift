@@ -38,13 +38,15 @@ final class DoorModel {
     }
 
     private func watchDoors() async {
+        problem = nil
         await client.start()
         do {
             for try await door in try await client.subscribe(to: "house/+/door") {
                 doors[door.captures[0]] = door.text
             }
         } catch {
-            problem = "\(error)"
+            // A screen that closes cancels the task.
+            if error.code != .cancelled { problem = error.message }
         }
     }
 }
@@ -52,7 +54,6 @@ final class DoorModel {
 extension DoorModel {
     /// The person has entered other credentials.
     func tryAgain() async {
-        problem = nil
         await watchDoors()
     }
 }

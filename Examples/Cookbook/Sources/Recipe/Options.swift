@@ -15,7 +15,9 @@ public struct Options: Sendable {
                 rest.append(argument)
                 continue
             }
-            let parts = argument.split(separator: "=", maxSplits: 1).map { String($0) }
+            // What follows the sign may be empty.
+            let parts = argument.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+                .map { String($0) }
             guard let (name, takesValue) = declared[parts[0]] else {
                 throw UsageError("There is no option \(parts[0]).")
             }

@@ -3,11 +3,18 @@
 /// Runs a program: reads its options, prints errors as a sentence, and ends it with 0, 1, or 64 for a wrong option.
 ///
 /// Ctrl-C and SIGTERM cancel the body, so that clients disconnect gracefully.
-@MainActor public func recipe(_ usage: String, _ body: @escaping @MainActor (Options) async throws -> Void) async {
+///
+/// - Parameter takesArguments: whether there is a use for arguments that belong to no option.
+@MainActor public func recipe(
+    _ usage: String, takesArguments: Bool = false, _ body: @escaping @MainActor (Options) async throws -> Void
+) async {
     setvbuf(stdout, nil, _IOLBF, 0)
     do {
         let options = try Options(Array(CommandLine.arguments.dropFirst()), usage: usage)
         if options.has("--help") { return print(usage) }
+        if !takesArguments, let argument = options.rest.first {
+            throw UsageError("'\(argument)' belongs to no option. Quote a value that has blanks.")
+        }
         let task = Task { try await body(options) }
         let signals = [SIGINT, SIGTERM].map { number in
             signal(number, SIG_IGN)

@@ -71,16 +71,27 @@ func deliver(_ reading: MQTTMessage, to stomp: STOMPClient) async throws {
     }
 }
 
+func reject(_ command: STOMPMessage, because reason: String) {
+    complain("A command is rejected: \(reason)")
+    // If the connection is lost now, the command is delivered and rejected once more.
+    try? command.reject(requeue: false)
+}
+
 func carry(_ commands: STOMPSubscription, to mqtt: MQTTClient) async throws {
     for try await command in commands {
         guard let topic = command.header("topic") else {
-            complain("A command without a topic is rejected.")
-            // If the connection is lost now, the command is delivered and rejected once more.
-            try? command.reject(requeue: false)
+            reject(command, because: "it has no topic.")
             continue
         }
-        // Waits while MQTT connects again.
-        try await mqtt.publish(command.bytes, to: topic, qos: .atLeastOnce)
+        do throws(MQTTError) {
+            // Waits while MQTT connects again.
+            try await mqtt.publish(command.bytes, to: topic, qos: .atLeastOnce)
+        } catch {
+            // What is wrong with one command does not stop the others. It would come back at each start.
+            guard [.invalidRequest, .notAllowed, .refused].contains(error.code) else { throw error }
+            reject(command, because: error.message)
+            continue
+        }
         do throws(STOMPError) {
             try command.acknowledge()
             print("/queue/commands -> \(topic)")

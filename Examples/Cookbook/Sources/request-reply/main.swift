@@ -9,44 +9,90 @@ await recipe(
 
       -s, --stomp        over STOMP instead of MQTT 5.0
       -b, --broker URL   of that protocol (default: a broker inside this program)
-    """
+    """, takesArguments: true
 ) { options in
     let numbers = options.rest.compactMap { Int($0) }
     guard !numbers.isEmpty, numbers.count == options.rest.count else { throw UsageError("What are the numbers?") }
     let isSTOMP = options.has("--stomp")
     try await withBroker(options, isSTOMP ? \.stomp : \.mqtt) { url in
-        print(isSTOMP ? try await addOverSTOMP(numbers, url) : try await addOverMQTT(numbers, url))
+        let answer = isSTOMP ? try await addOverSTOMP(numbers, url) : try await addOverMQTT(numbers, url)
+        guard let sum = answer.sum else { throw Refusal(description: answer.problem ?? "There is no answer.") }
+        print(sum)
     }
 }
 
-func addOverMQTT(_ numbers: [Int], _ url: String) async throws -> Int {
+/// What the service answers: the sum, or why there is none.
+struct Answer: Codable, Sendable {
+    var sum: Int?
+    var problem: String?
+
+    /// Anybody may send a request: one that is no list of numbers is answered, too.
+    init(adding numbers: () throws -> [Int]) {
+        do {
+            var sum = 0
+            for number in try numbers() {
+                let (next, overflows) = sum.addingReportingOverflow(number)
+                if overflows {
+                    problem = "The sum does not fit in \(Int.bitWidth) bits."
+                    return
+                }
+                sum = next
+            }
+            self.sum = sum
+        } catch {
+            problem = "\(error)"
+        }
+    }
+}
+
+/// The service has refused the request.
+struct Refusal: Error, CustomStringConvertible {
+    let description: String
+}
+
+func addOverMQTT(_ numbers: [Int], _ url: String) async throws -> Answer {
     var configuration = MQTTConfiguration(clientID: "adder-%%%%")
     configuration.version = .v5_0
     return try await MQTTClient(url, configuration: configuration).withConnection { server in
         let requests = try await server.subscribe(to: "sums", as: [Int].self)
         let service = Task {
             for try await request in requests {
-                try await server.reply(to: request.message, with: try request.value.reduce(0, +), as: .json)
+                do throws(MQTTError) {
+                    let answer = Answer(adding: { try request.value })
+                    try await server.reply(to: request.message, with: answer, as: .json)
+                } catch {
+                    // A request that does not say where the answer goes, for example. Others wait for theirs.
+                    if Task.isCancelled { throw error }
+                    complain("A request is not answered: \(error.message)")
+                }
             }
         }
         defer { service.cancel() }
         return try await MQTTClient(url, configuration: configuration).withConnection { client in
-            try await client.request(numbers, as: .json, to: "sums", returning: Int.self, timeout: .seconds(5)).value
+            try await client.request(numbers, as: .json, to: "sums", returning: Answer.self, timeout: .seconds(5))
+                .value
         }
     }
 }
 
-func addOverSTOMP(_ numbers: [Int], _ url: String) async throws -> Int {
+func addOverSTOMP(_ numbers: [Int], _ url: String) async throws -> Answer {
     try await STOMPClient(url).withConnection { server in
         let requests = try await server.subscribe(to: "/queue/sums", as: [Int].self)
         let service = Task {
             for try await request in requests {
-                try await server.reply(to: request.message, with: try request.value.reduce(0, +), as: .json)
+                do throws(STOMPError) {
+                    let answer = Answer(adding: { try request.value })
+                    try await server.reply(to: request.message, with: answer, as: .json)
+                } catch {
+                    // A request that does not say where the answer goes, for example. Others wait for theirs.
+                    if Task.isCancelled { throw error }
+                    complain("A request is not answered: \(error.message)")
+                }
             }
         }
         defer { service.cancel() }
         return try await STOMPClient(url).withConnection { client in
-            try await client.request(numbers, as: .json, to: "/queue/sums", returning: Int.self).value
+            try await client.request(numbers, as: .json, to: "/queue/sums", returning: Answer.self).value
         }
     }
 }

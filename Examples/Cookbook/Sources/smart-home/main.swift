@@ -8,7 +8,7 @@ await recipe(
     Usage: smart-home [--broker URL] ROOM=on|off…
 
       -b, --broker URL   mqtt:, mqtts:, ws: or wss:, of a broker that speaks 5.0 (default: one inside this program)
-    """
+    """, takesArguments: true
 ) { options in
     let commands = try options.rest.map { argument in
         let parts = argument.split(separator: "=")
@@ -35,7 +35,9 @@ await recipe(
             }
             var left = commands.count
             for try await state in states {
-                print("\(state.captures[0]): \(try state.value)\(state.isRetained ? " (as it was)" : "")")
+                // Anybody may publish bytes that are no text.
+                let value = (try? state.value) ?? "?"
+                print("\(state.captures[0]): \(value)\(state.isRetained ? " (as it was)" : "")")
                 if state.message.properties.userProperty("by") != nil { left -= 1 }
                 if left == 0 { break }
             }

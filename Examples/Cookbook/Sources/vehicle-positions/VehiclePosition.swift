@@ -42,7 +42,7 @@ extension VehiclePosition: CustomStringConvertible {
             switch offset ?? 0 {
             case 0: "in time"
             case let seconds where seconds > 0: "\(seconds) s early"
-            case let seconds: "\(-seconds) s late"
+            case let seconds: "\(seconds.magnitude) s late"
             }
         return "\(vehicle)  \(place)  \(drive)  \(delay)"
     }
