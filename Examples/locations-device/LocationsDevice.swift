@@ -67,11 +67,11 @@ struct LocationsDevice: Sendable {
         let (keys, events) = (post.keys, link.client.events)
         try await withThrowingTaskGroup(of: Bool.self) { group in
             group.addTask {
-                try await show(messages)
+                await show(messages)
                 return false
             }
             group.addTask {
-                await showResubscriptions(in: events)
+                try await watch(events)
                 return false
             }
             group.addTask {
@@ -141,23 +141,24 @@ struct LocationsDevice: Sendable {
 
     // MARK: Texts
 
-    private func show(_ messages: STOMPSubscription) async throws {
-        do throws(STOMPError) {
+    private func show(_ messages: STOMPSubscription) async {
+        do {
             for try await message in messages {
                 link.tally.add { $0.received += 1 }
                 texts.received(message)
             }
         } catch {
-            // The watcher reports a client that has stopped connecting, for whatever reason.
-            guard error.code == .refused else { return }
-            throw DeviceFailure(subscribing: error)
+            // An event reports a subscription that the client has lost, and the link one that has stopped connecting.
         }
     }
 
-    private func showResubscriptions(in events: Updates<STOMPEvent>) async {
+    private func watch(_ events: Updates<STOMPEvent>) async throws {
         for await event in events {
-            if case .resubscribed(let destination) = event {
-                post.report("subscribed to \(destination) again", .faint)
+            switch event {
+            case .resubscribed(let destination): post.report("subscribed to \(destination) again", .faint)
+            // The broker refuses it after a reconnect, or one of its messages ends each connection.
+            case .subscriptionLost(_, let failure): throw DeviceFailure(subscribing: failure)
+            default: break
             }
         }
     }

@@ -1,3 +1,4 @@
+import Foundation
 import Messaging
 import TestSupport
 import Testing
@@ -181,6 +182,17 @@ struct OptionTests {
         #expect(shared.common.brokerURLs == ["stomp://one", "stomp://two"])
     }
 
+    /// As with `--password-file <(command)`.
+    @Test func aPasswordFileThatIsAPipeIsReadOnceForAllBrokers() throws {
+        let pipe = Pipe()
+        try pipe.fileHandleForWriting.write(contentsOf: Array("secret\n".utf8))
+        try pipe.fileHandleForWriting.close()
+        let options = try locations(
+            "--broker", "stomp://one", "--broker", "stomp://two", "--user", "ann", "--password-file",
+            "/dev/fd/\(pipe.fileHandleForReading.fileDescriptor)")
+        #expect(options.common.credentials == Credentials(userName: "ann", password: "secret"))
+    }
+
     @Test func takesTheOptionsOfTheEmbeddedBroker() throws {
         let options = try locations("--port", "5000", "--page-port", "5001", "--open", "--once", "--virtual-host", "v")
         #expect(options.common.port == 5000 && options.common.pagePort == 5001)
@@ -193,7 +205,12 @@ struct OptionTests {
 
     @Test(arguments: ["a/b", "a+b", "a#", "a b", "a\u{0}", String(repeating: "x", count: 201)])
     func deviceIDsThatWouldBreakATopicAreRefused(id: String) {
-        #expect(failure { try motions("--device-id", id) }?.status == .usage)
+        let failure = failure { try motions("--device-id", id) }
+        #expect(failure?.status == .usage)
+        #expect(
+            failure?.message.hasPrefix(
+                "--device-id must be at most 200 bytes, without spaces, control characters or any of / + # %; '")
+                == true)
     }
 
     @Test(arguments: ["a/b", "a.b", "a*", "a>", "a b"])

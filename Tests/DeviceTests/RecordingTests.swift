@@ -77,6 +77,28 @@ struct RecordingTests {
         #expect(track.values[0].time != nil)
     }
 
+    @Test(arguments: ["xmlns:xsi='x'", ""], ["xmlns:gpxtpx='y'", ""])
+    func aPrefixNeedNotBeDeclared(schema: String, points: String) throws {
+        let track = try locations(
+            """
+            <gpx version="1.1" \(schema) xsi:schemaLocation="a b"><trk><trkseg \(points)>
+            <trkpt lat="1" lon="2"><extensions><gpxtpx:hr>99</gpxtpx:hr></extensions>
+            <time>2020-12-18T06:21:48Z</time></trkpt>
+            <trkpt lat="3" lon="4"><time>2020-12-18T06:21:50Z</time></trkpt>
+            </trkseg></trk></gpx>
+            """)
+        #expect(track.values.map(\.latitude) == [1, 3])
+        #expect(track.offsets == [0, 2_000_000_000])
+    }
+
+    @Test func aMistakeBehindAnUndeclaredPrefixIsToldAsItself() {
+        let mistake = "<gpx xsi:schemaLocation='a b'><trk><trkseg>\n<trkpt lat='91' lon='1'/>\n</trkseg></trk></gpx>"
+        let message = problem { try locations(mistake) }
+        #expect(message?.contains("latitude 91.0") == true, "\(message ?? "")")
+        let cut = problem { try locations("<gpx xsi:schemaLocation='a b'>\n<trk><trkseg>\n<trkpt lat='9") }
+        #expect(cut == "line 3: the file ends in the middle; it was cut off")
+    }
+
     @Test func readsUTF16() throws {
         let text = "<?xml version=\"1.0\" encoding=\"UTF-16\"?>" + gpx("<trkpt lat=\"1\" lon=\"2\"/>")
         var bytes: [UInt8] = [0xFF, 0xFE]
@@ -98,7 +120,7 @@ struct RecordingTests {
         ("<trkpt lat=\"1\"/>", "line 2, column 17: a trkpt without lat and lon"),
         (
             "<trkpt lat=\"1\" lon=\"1\">\n<time>yesterday</time></trkpt>",
-            "line 3, column 23: 'yesterday' is no ISO 8601 time from 1970 to 2199"
+            "line 3, column 23: 'yesterday' is not an ISO 8601 date and time"
         ),
         ("<trkpt lat=\"1\" lon=\"1\">", "line 3, column 10: an element is closed by another's tag"),
         ("<trkpt lat=\"1\" lon=1/>", "line 2, column 20: the value of an attribute is not in quotes"),
@@ -195,20 +217,35 @@ struct RecordingTests {
         let named = try locations("\u{FEFF}Time,Longitude,\"Latitude\",speed\n2020-12-18 06:21:48,1,2,\"a,b\"\n,3,4\n")
         #expect(named.values.map(\.latitude) == [2, 4])
         #expect(named.values[0].time?.nanoseconds == 1_608_272_508_000_000_000)
+        // The date beside the time of day, in any order and with gaps; a time that needs no date; the column that says most.
+        for text in [
+            "date,time,lat,lng\n2020-12-18,06:21:48Z,1,2\n,,3,4\n",
+            "lat,lng,time,date\n1,2,06:21:48,2020-12-18\n3,4\n",
+            "date,lat,lng,time\n2020-12-18,1,2,2020-12-18T06:21:48Z\n",
+            "date,time,lat,lng\n,2020-12-18T06:21:48Z,1,2\n",
+            "date,time,lat,lng,timestamp\n18.12.,noon,1,2,1608272508\n",
+            "date,lat,lng\n2020-12-18 06:21:48,1,2\n",
+        ] {
+            #expect(try locations(text).values[0].time?.nanoseconds == 1_608_272_508_000_000_000, "\(text)")
+        }
     }
 
     @Test(arguments: [
-        ("1,2\n3", "line 2: 1 fields where lat,lng or lat,lng,ts belongs"),
-        ("1,2\n3,4,5,6", "line 2: 4 fields where lat,lng or lat,lng,ts belongs"),
+        ("1,2\n3", "line 2: 1 field, but a row is lat,lng or lat,lng,ts"),
+        ("1,2\n3,4,5,6", "line 2: 4 fields, but a row is lat,lng or lat,lng,ts"),
         ("1,2\n\n\n3,x", "line 4: the longitude 'x' is not a number"),
         ("1,2\n91,0", "line 2: latitude 91.0 is outside -90...90"),
         ("1,2\n0x10,0", "line 2: the latitude '0x10' is not a number"),
         ("1,2\ninf,0", "line 2: the latitude 'inf' is not a number"),
+        (
+            "date,time,lat,lng\nx,7:00,1,2",
+            "line 2: 'x 7:00' is no time from 1970 to 2199: ISO 8601 or seconds since 1970"
+        ),
         ("1,2,noon", "line 1: 'noon' is no time from 1970 to 2199: ISO 8601 or seconds since 1970"),
         ("\"1,2", "line 1: a quote is not closed"),
         ("\"1\"x,2", "line 1: text follows a closing quote"),
         ("name,place\n1,2", "line 1: neither lat,lng[,ts] nor a header with the columns lat and lng"),
-        ("lat,lng,ts\n1", "line 2: 1 fields, too few for the header"),
+        ("lat,lng,ts\n1", "line 2: 1 field, too few for the header"),
         ("lat,lng\n", "line 1: the file ends without any values"),
     ])
     func malformedLocationRowsAreToldWithTheirLine(text: String, message: String) {
@@ -250,7 +287,7 @@ struct RecordingTests {
     }
 
     @Test(arguments: [
-        ("1,2", "line 1: 2 fields where pitch,roll,yaw belongs"),
+        ("1,2", "line 1: 2 fields, but a row is pitch,roll,yaw"),
         ("1,2,3\n1,2,x", "line 2: the yaw 'x' is not a number"),
         ("1,2,3\n1,nan,3", "line 2: the roll 'nan' is not a number"),
         ("1,2,3\n1e300,2,3", "line 2: the pitch 1e300 is no angle in radians (-1000...1000)"),

@@ -16,6 +16,10 @@ struct TerminalTests {
         #expect(progress.line == "progress: 3%, 5 motions, 0:02 elapsed, 1:05 left, 2.5/s")
         var fixes = ReplayProgress(unit: "fixes", sent: 5, unconfirmed: 0, elapsed: 2_000_000_000)
         #expect(fixes.line == "progress: 5 fixes, 0:02 elapsed, 2.5/s")
+        fixes.sent = 1
+        #expect(fixes.line == "progress: 1 fix, 0:02 elapsed, 0.5/s")
+        #expect(ReplayProgress.count(1, "motions") == "1 motion")
+        fixes.sent = 5
         fixes.unconfirmed = 3
         #expect(fixes.line == "progress: 5 fixes, 3 unconfirmed, 0:02 elapsed, 2.5/s")
     }

@@ -46,8 +46,10 @@ package struct DeviceOptions: Sendable {
         brokers = []
         for url in arguments.texts(.broker) { brokers.append(try BrokerAddress(url, for: arguments.device)) }
         logins = []
+        let password = try Login.passwordOfFile(arguments)
         for broker in brokers.isEmpty ? [nil] : brokers.map(Optional.init) {
-            logins.append(try Login(arguments, broker: broker, environment: environment))
+            logins.append(
+                try Login(arguments, broker: broker, passwordOfFile: password, environment: environment))
         }
         certificateAuthorities = arguments.text(.ca)
         certificate = arguments.text(.cert)
@@ -119,9 +121,9 @@ package struct DeviceOptions: Sendable {
         let forbidden = arguments.device == .motions ? "/+#%" : "/.*>"
         let isPlain = id.unicodeScalars.allSatisfy { $0.value > 0x20 && !(0x7F...0x9F).contains($0.value) }
         guard id.utf8.count <= 200, isPlain, !id.utf8.contains(where: forbidden.utf8.contains) else {
-            throw arguments.malformed(
-                option, id,
-                "at most 200 bytes without blanks, control characters and \(forbidden.map(String.init).joined(separator: " "))"
+            let characters = forbidden.map(String.init).joined(separator: " ")
+            throw .usage(
+                "\(option.name) must be at most 200 bytes, without spaces, control characters or any of \(characters); '\(id.printable)' is not"
             )
         }
         return count == 1 && option.name == OptionDeclaration.deviceID.name ? [id] : (1...count).map { "\(id)-\($0)" }

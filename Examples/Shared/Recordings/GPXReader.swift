@@ -12,6 +12,8 @@ final class GPXReader: NSObject, XMLParserDelegate {
     private var track: Recording<Fix>
     private var route: Recording<Fix>
     private var failure: DeviceFailure?
+    /// What to say if the parser stops at a prefix without a namespace; it may go on.
+    private var undeclaredPrefix: DeviceFailure?
     private var sawRoot = false
     private var waypoints = 0
     /// Elements open inside `extensions`: vendors have a `time` and more there, none of it ours.
@@ -50,6 +52,7 @@ final class GPXReader: NSObject, XMLParserDelegate {
 
     private func result() throws(DeviceFailure) -> Recording<Fix> {
         if let failure { throw failure }
+        if let undeclaredPrefix, !open.isEmpty || !sawRoot { throw undeclaredPrefix }
         guard sawRoot else { throw DeviceFailure(.dataError, "\(name), line 1: the file is empty") }
         var recording = track.isEmpty ? route : track
         recording.place = place
@@ -68,9 +71,12 @@ final class GPXReader: NSObject, XMLParserDelegate {
                 .dataError, "\(name), line \(ending.lastLine): the file ends in the middle; it was cut off")
             return parser.abortParsing()
         }
-        let place = "\(name), line \(max(1, parser.lineNumber)), column \(max(1, parser.columnNumber))"
-        failure = DeviceFailure(.dataError, "\(place): \(message)")
+        failure = DeviceFailure(.dataError, "\(place(parser)): \(message)")
         parser.abortParsing()
+    }
+
+    private func place(_ parser: XMLParser) -> String {
+        "\(name), line \(max(1, parser.lineNumber)), column \(max(1, parser.columnNumber))"
     }
 
     func parser(
@@ -136,7 +142,7 @@ final class GPXReader: NSObject, XMLParserDelegate {
             guard !trimmed.isEmpty else { return }
             point?.time = Timestamp(recorded: trimmed)
             if point?.time == nil {
-                fail(parser, "'\(trimmed.printable)' is no ISO 8601 time from 1970 to 2199")
+                fail(parser, "'\(trimmed.printable)' is not an ISO 8601 date and time")
             }
         } else if element == "trkpt" || element == "rtept", let fix = point {
             point = nil
@@ -150,6 +156,13 @@ final class GPXReader: NSObject, XMLParserDelegate {
 
     func parser(_ parser: XMLParser, parseErrorOccurred error: any Error) {
         let code = (error as NSError).code
+        guard code != 201 else {
+            // The names that matter are found all the same.
+            undeclaredPrefix =
+                undeclaredPrefix
+                ?? DeviceFailure(.dataError, "\(place(parser)): a prefix is used without its xmlns:")
+            return
+        }
         let message =
             switch code {
             case 4: "the file is not XML"

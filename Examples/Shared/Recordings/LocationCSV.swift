@@ -6,6 +6,8 @@ struct LocationCSV: CSVFormat {
         var latitude = 0
         var longitude = 1
         var time: Int? = 2
+        /// Of the day, beside a column with the time of day.
+        var date: Int?
         var hasHeader = false
     }
 
@@ -22,26 +24,32 @@ struct LocationCSV: CSVFormat {
         }
         let columns = columns ?? Columns()
         guard columns.hasHeader || (2...3).contains(fields.count) else {
-            throw RowProblem(message: "\(fields.count) fields where lat,lng or lat,lng,ts belongs")
+            throw RowProblem(message: "\(fieldCount(fields)), but a row is lat,lng or lat,lng,ts")
         }
         guard fields.count > max(columns.latitude, columns.longitude) else {
-            throw RowProblem(message: "\(fields.count) fields, too few for the header")
+            throw RowProblem(message: "\(fieldCount(fields)), too few for the header")
         }
         let latitude = try number(fields[columns.latitude], "latitude")
         let longitude = try number(fields[columns.longitude], "longitude")
         if let problem = Fix.problem(latitude: latitude, longitude: longitude) {
             throw RowProblem(message: problem)
         }
-        var time: Timestamp?
-        if let column = columns.time, column < fields.count, !fields[column].isEmpty {
-            time = Timestamp(recorded: fields[column]) ?? Timestamp(unix: fields[column])
-            guard time != nil else {
-                throw RowProblem(
-                    message:
-                        "'\(fields[column].printable)' is no time from 1970 to 2199: ISO 8601 or seconds since 1970")
-            }
-        }
+        let time = try Self.time(in: fields, columns)
         return (Fix(latitude: latitude, longitude: longitude, time: time), time)
+    }
+
+    private static func time(in fields: [String], _ columns: Columns) throws(RowProblem) -> Timestamp? {
+        guard let column = columns.time, column < fields.count, !fields[column].isEmpty else { return nil }
+        var text = fields[column]
+        if let time = Timestamp(recorded: text) ?? Timestamp(unix: text) { return time }
+        if let column = columns.date, column < fields.count, !fields[column].isEmpty {
+            text = "\(fields[column]) \(text)"
+        }
+        guard let time = Timestamp(recorded: text) else {
+            throw RowProblem(
+                message: "'\(text.printable)' is no time from 1970 to 2199: ISO 8601 or seconds since 1970")
+        }
+        return time
     }
 
     private static func header(_ fields: [String]) throws(RowProblem) -> Columns {
@@ -49,13 +57,17 @@ struct LocationCSV: CSVFormat {
         func index(_ candidates: String...) -> Int? {
             names.firstIndex(where: candidates.contains)
         }
+        let date = index("date")
         guard let latitude = index("lat", "latitude"), let longitude = index("lng", "lon", "long", "longitude") else {
             throw RowProblem(message: "neither lat,lng[,ts] nor a header with the columns lat and lng")
         }
-        let time = index("ts", "timestamp", "time", "datetime", "date", "utc")
-        return Columns(latitude: latitude, longitude: longitude, time: time, hasHeader: true)
+        let time = index("ts", "timestamp", "datetime") ?? index("time", "utc") ?? date
+        return Columns(latitude: latitude, longitude: longitude, time: time, date: date, hasHeader: true)
     }
 }
+
+/// How many fields a row has, for messages.
+func fieldCount(_ fields: [String]) -> String { fields.count == 1 ? "1 field" : "\(fields.count) fields" }
 
 func number(_ text: String, _ name: String) throws(RowProblem) -> Double {
     guard let value = DecimalText.parse(text) else {

@@ -26,10 +26,10 @@ struct MotionCSV: CSVFormat {
         }
         let columns = columns ?? Columns()
         guard columns.hasHeader || fields.count == 3 else {
-            throw RowProblem(message: "\(fields.count) fields where pitch,roll,yaw belongs")
+            throw RowProblem(message: "\(fieldCount(fields)), but a row is pitch,roll,yaw")
         }
         guard fields.count > max(columns.pitch, columns.roll, columns.yaw, columns.time ?? 0) else {
-            throw RowProblem(message: "\(fields.count) fields, too few for the header")
+            throw RowProblem(message: "\(fieldCount(fields)), too few for the header")
         }
         let attitude = Attitude(
             pitch: try angle(fields[columns.pitch], "pitch"), roll: try angle(fields[columns.roll], "roll"),

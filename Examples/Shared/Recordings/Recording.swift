@@ -51,7 +51,7 @@ package struct Recording<Value: Sendable>: Sendable {
     package var note: String? {
         guard hasWrongTimes else { return nil }
         let pause = step % 1_000_000_000 == 0 ? "\(step / 1_000_000_000) s" : "\(step / 1_000_000) ms"
-        return "The recorded times are wrong (years that cannot be, or gaps of years): replaying \(pause) apart."
+        return "The recorded times are wrong (impossible years, or gaps of more than a year): replaying \(pause) apart."
     }
 
     /// A year; longer gaps are a clock that was set in the middle of the recording.

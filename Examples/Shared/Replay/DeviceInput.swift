@@ -10,7 +10,7 @@ package enum DeviceInput<Value: Sendable>: Sendable {
         _ recording: Recording<Value>, unit: String, selection: ReplaySteps<Value>.Selection, _ options: DeviceOptions,
         _ program: Program
     ) {
-        program.console.line("\(recording.count) \(unit) in \(recording.name)")
+        program.console.line("\(ReplayProgress.count(recording.count, unit)) in \(recording.name)")
         if let note = recording.note { program.console.line(note, .caution) }
         let loops = program.startsOver(options)
         if loops, !options.loops {

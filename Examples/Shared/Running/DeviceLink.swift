@@ -199,7 +199,8 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
         } else {
             if connections == 0, Client.kind(failure) == .lost {
                 words.status = .protocolError
-                words.message += "; check the port and the protocol"
+                // Unless the error itself advises on the port.
+                if !words.message.contains(" port") { words.message += "; check the port and the protocol" }
             }
             words.message =
                 words.message.hasPrefix("Cannot ")

@@ -18,7 +18,13 @@ struct ReplayProgress: Sendable, Equatable {
         let waiting = (unconfirmed ?? 0) > 0 ? ", \(unconfirmed ?? 0) unconfirmed" : ""
         let left = remaining.map { ", \(Self.time($0)) left" } ?? ""
         let mean = elapsed > 0 ? Double(sent) * 1e9 / Double(elapsed) : 0
-        return "progress: \(percent)\(sent) \(unit)\(waiting), \(Self.time(elapsed)) elapsed\(left), \(Self.rate(mean))"
+        return
+            "progress: \(percent)\(Self.count(sent, unit))\(waiting), \(Self.time(elapsed)) elapsed\(left), \(Self.rate(mean))"
+    }
+
+    /// `1 fix`, `2 fixes`, `1 motion`.
+    static func count(_ number: Int, _ unit: String) -> String {
+        "\(number) \(number == 1 ? unit.dropLast(unit.hasSuffix("xes") ? 2 : 1) : unit[...])"
     }
 
     /// `1.0/s`, and no decimals from 100 per second.

@@ -1,5 +1,6 @@
 import Foundation
 import LoopbackBroker
+import STOMP
 import TestSupport
 import Testing
 
@@ -103,6 +104,24 @@ struct BadInputTests {
         let device = try await program.start(["--broker", url])
         try await device.waitForLine(containing: "still waiting: \(url) has not answered yet")
         #expect(try await device.end() == .exited(0))
+    }
+
+    @Test func `a text that ends each connection ends the program, which says so`() async throws {
+        let broker = try await LoopbackBroker.start()
+        let device = try await DeviceProgram.locations.start([
+            "--broker", try broker.stompURL, "--device-id", "T", "--loop", "--ack", "client-individual",
+        ])
+        try await device.waitForLine(containing: "subscribed to /queue/device.T.text")
+        // More headers than a client accepts, with those that the broker adds.
+        let headers = STOMPHeaders((0..<2044).map { .init("h\($0)", "") })
+        try await STOMPClient(broker.stompURL).withConnection { client in
+            try await client.sendAndConfirm(
+                "too much", to: "/queue/device.T.text", options: STOMPSendOptions(headers: headers))
+        }
+        #expect(try await device.waitForEnd() == .exited(76))
+        let errors = device.lines(.errors)
+        #expect(errors.count == 1 && errors.first?.contains("2048 headers") == true, "\(errors)")
+        await broker.stop()
     }
 
     @Test func `a port that is taken is named with its option`() async throws {
