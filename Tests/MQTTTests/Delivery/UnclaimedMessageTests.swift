@@ -380,6 +380,27 @@ struct UnclaimedMessageTests {
         await place.broker.stop()
     }
 
+    @Test(arguments: [false, true])
+    func `the copy of before disconnect() acknowledges a message that the store holds`(acknowledges: Bool) async throws {
+        let place = try await Place()
+        try await place.leave(0..<1, to: "jobs/a", filters: ["jobs/#"], of: "worker", version: .v5_0, qos: .exactlyOnce)
+        let client = try place.client("worker") { $0.sessionStore = MemorySessionStore() }
+        try await client.connect()
+        #expect(await eventually { client.core.link.perform { $0.unmatched.count } == 1 })
+        var copies: [MQTTMessage] = []
+        for _ in 0..<2 {
+            await client.disconnect()
+            let jobs = client.subscription(to: "jobs/#", acknowledgement: .manual)
+            try await client.connect()
+            copies += try await jobs.first(1)
+        }
+        #expect(numbers(copies) == [0, 0])
+        if acknowledges { copies[0].acknowledge() }
+        #expect(client.backlog.unmatchedMessages == (acknowledges ? 0 : 1))
+        await client.disconnect()
+        await place.broker.stop()
+    }
+
     // MARK: A restart
 
     /// How a worker begins: what its program calls before it subscribes.
