@@ -74,4 +74,38 @@ import Transport
         #expect(read * receipt < Self.bound)
         #expect(read * receipt > Self.limit)
     }
+
+    @Test func `messages that a client takes slowly do not keep the broker from reading what it sends`() async throws {
+        var options = LoopbackBrokerOptions()
+        options.limits.maximumOutboxBytes = Self.limit
+        options.mqttPort = .none
+        options.stompPort = .none
+        let broker = try await LoopbackBroker.start(options)
+        let (client, server) = MemoryPair.make()
+        client.changeFaults { $0.capacity = .max }
+        server.changeFaults { $0.capacity = Self.capacity }
+        broker.attach(server, as: Service(.mqtt))
+        let message = [0x30, 0xB3, 0xEA, 0x01, 0, 1, UInt8(ascii: "t")] + [UInt8](repeating: 7, count: 30_000)
+        let bytes =
+            MQTTBytes.connect("slow") + [0x82, 6, 0, 1, 0, 1, UInt8(ascii: "t"), 0] + message + message + message
+        #expect(bytes.withUnsafeBytes { client.write(from: $0) } == .bytes(bytes.count))
+        // The answers and the first message. Then the second is being written, and the third is alone in the outbox.
+        var left = 4 + 5 + message.count
+        let isRead = await eventually {
+            var buffer = [UInt8](repeating: 0, count: 65_536)
+            while left > 0,
+                case .bytes(let count) = buffer.withUnsafeMutableBytes({
+                    client.read(into: UnsafeMutableRawBufferPointer(rebasing: $0[..<min(left, $0.count)]))
+                })
+            {
+                left -= count
+            }
+            return left == 0
+        }
+        #expect(isRead)
+        try await turn(broker, 3)
+        #expect(([0xC0, 0] as [UInt8]).withUnsafeBytes { client.write(from: $0) } == .bytes(2))
+        #expect(await eventually { client.progress.acknowledged == client.progress.written })
+        await broker.stop()
+    }
 }

@@ -51,6 +51,8 @@ struct MQTTServerMachine: LinkMachine, ~Copyable {
 
     /// The link takes the bytes by putting an empty array in their place: then there is room for what waits.
     var outputCount: Int { isCut ? 0 : engine.output.count }
+    /// Messages are delivered only while the outbox has room.
+    var ownBytes: Int { engine.ownBytes }
 
     var output: [UInt8] {
         get { engine.output }
@@ -318,6 +320,7 @@ extension MQTTServerMachine {
             guard let header, header.packetCount <= bytes.byteCount else { return nil }
             return (.mqtt(header.type), header.packetCount)
         }
+        engine.outputEmptied()
         if let left = answers.taken(from: engine.output, of: id, hub, at: now, first: first) { engine.output = left }
         guard hub.packets.isActive else { return }
         let (output, cuts) = hub.packets.filter(engine.output, of: clientID, first: first)

@@ -37,6 +37,8 @@ struct STOMPServerMachine: LinkMachine, ~Copyable {
 
     /// The link takes the bytes by putting an empty array in their place: then there is room again.
     var outputCount: Int { isCut ? 0 : engine.output.count }
+    /// Messages are delivered only while the outbox has room.
+    var ownBytes: Int { engine.ownBytes }
 
     var output: [UInt8] {
         get { engine.output }
@@ -167,6 +169,7 @@ extension STOMPServerMachine {
             let command = boundaries.next(in: bytes.extracting(..<length)) ?? .unknown
             return (.stomp(command), length)
         }
+        engine.outputEmptied()
         if let left = answers.taken(from: engine.output, of: id, hub, at: now, first: first) { engine.output = left }
         guard hub.packets.isActive else { return }
         let (output, cuts) = hub.packets.filter(engine.output, of: clientName, first: first)

@@ -213,8 +213,10 @@ public struct MQTTConfiguration: Sendable, Equatable, CustomStringConvertible {
     /// Bytes of the topics and payloads that leave within a second; a message that has more than a quarter of them may
     /// exceed it. Default: nil, no limit.
     public var maximumPublishedBytesPerSecond: Int?
-    /// Bytes that wait for the socket; beyond it a publisher suspends until there is room. Default: 1,048,576 bytes
-    /// (1 MiB).
+    /// Bytes that wait for the socket; beyond it a publisher of QoS 0 suspends until there is room. Default: 1,048,576
+    /// bytes (1 MiB).
+    ///
+    /// Messages of QoS 1 and 2 may exceed it: as many as ``maximumInFlight`` allows wait there, however large they are.
     public var maximumOutboxBytes = 1 << 20
     /// Bytes of memory of received messages that wait in all subscriptions of the connection together. Default:
     /// 67,108,864 bytes (64 MiB).

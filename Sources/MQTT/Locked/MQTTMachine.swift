@@ -57,6 +57,7 @@ struct MQTTMachine: ClientMachine, ~Copyable {
         _modify { yield &engine.output }
     }
     var outputCount: Int { engine.outputCount }
+    var ownBytes: Int { engine.ownBytes }
     var largePayload: LargePayload? {
         get { engine.largePayload }
         set { engine.largePayload = newValue }

@@ -16,6 +16,7 @@ extension MQTTEngine {
         }
         output.removeAll(keepingCapacity: true)
         largePayload = nil
+        outputEmptied()
         connectionEnd = .unrelated
         knowsQoS2IsMissing = false
         knowsReceiveMaximumIsExceeded = false
@@ -52,6 +53,7 @@ extension MQTTEngine {
         subscribingStage = .done
         output.removeAll(keepingCapacity: true)
         largePayload = nil
+        outputEmptied()
         wasHeldUp = keepAlive.isHeldUp(at: now)
         keepAlive.stop()
         while let index = session.window.anyRequest {

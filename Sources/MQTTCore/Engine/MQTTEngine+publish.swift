@@ -293,10 +293,14 @@ extension MQTTEngine {
         _ head: PublishHead, _ payload: [UInt8], _ properties: MQTTProperties
     ) throws(MQTTEncodingError) {
         let leavesOut = payload.count >= leastPayloadLeftOut && largePayload == nil
+        let before = output.count
         // The bytes of an array of bytes: nothing to reinterpret.
         try unsafe MQTTPacket.Publish.encode(
             head, version.hasProperties ? properties : MQTTProperties(), payload: payload.span.bytes,
             leavesPayloadOut: leavesOut, into: &output, version: version, maximumPacketSize: acceptedByPeer)
-        if leavesOut { largePayload = LargePayload(payload, at: output.count) }
+        publishBytes &+= output.count &- before
+        guard leavesOut else { return }
+        publishBytes &+= payload.count
+        largePayload = LargePayload(payload, at: output.count)
     }
 }

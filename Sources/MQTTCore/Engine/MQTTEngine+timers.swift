@@ -4,7 +4,14 @@ extension MQTTEngine {
     /// ``output`` was taken out to be written. Optional: it makes the time of the last packet sent, on which keep alive
     /// is measured [MQTT 5.0 3.1.2-20], that of the write for callers who publish QoS 0 with an older time.
     public mutating func outputTaken(at now: Int64) {
+        outputEmptied()
         if phase == .connected { keepAlive.sent(at: now) }
+    }
+
+    /// What is in ``output`` is written now, or dropped.
+    package mutating func outputEmptied() {
+        publishBytes = 0
+        session.window.outputEmptied()
     }
 
     /// Time passed, possibly beyond ``nextDeadline``.

@@ -128,6 +128,11 @@ public struct MQTTEngine: ~Copyable, Sendable {
     package var largePayload: LargePayload?
     /// The bytes that wait to be taken.
     package var outputCount: Int { output.count &+ (largePayload?.bytes.count ?? 0) }
+    /// How many of them are PUBLISH.
+    var publishBytes = 0
+    /// How many of them are our own messages; 0 if more of these have come in than are unacknowledged. Then the peer has
+    /// acknowledged what it cannot have read, and each such acknowledgement lets another message in.
+    package var ownBytes: Int { session.window.untakenCount > session.window.used ? 0 : publishBytes }
 
     /// Records for a session store, in order; the caller takes them out. Empty unless the configuration persists.
     public var storeRecords: [MQTTStoreRecord] = []

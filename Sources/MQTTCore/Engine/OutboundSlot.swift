@@ -99,14 +99,17 @@ struct OutboundSlot: Sendable {
 struct SlotChain: Sendable {
     private(set) var first: Int32 = -1
     private(set) var last: Int32 = -1
-    private(set) var count = 0
+    // Small, because every engine has five chains.
+    private var slotCount: Int32 = 0
+
+    var count: Int { Int(slotCount) }
 
     mutating func append(_ index: Int32, _ slots: inout [OutboundSlot]) {
         slots[Int(index)].previous = last
         slots[Int(index)].next = -1
         if last >= 0 { slots[Int(last)].next = index } else { first = index }
         last = index
-        count += 1
+        slotCount += 1
     }
 
     mutating func prepend(_ index: Int32, _ slots: inout [OutboundSlot]) { insert(index, before: first, &slots) }
@@ -119,7 +122,7 @@ struct SlotChain: Sendable {
         slots[Int(index)].next = next
         slots[Int(next)].previous = index
         if previous >= 0 { slots[Int(previous)].next = index } else { first = index }
-        count += 1
+        slotCount += 1
     }
 
     mutating func remove(_ index: Int32, _ slots: inout [OutboundSlot]) {
@@ -127,7 +130,7 @@ struct SlotChain: Sendable {
         let next = slots[Int(index)].next
         if previous >= 0 { slots[Int(previous)].next = next } else { first = next }
         if next >= 0 { slots[Int(next)].previous = previous } else { last = previous }
-        count -= 1
+        slotCount -= 1
     }
 
     /// The slots of the chain, first to last.

@@ -37,6 +37,8 @@ struct SendWindow: Sendable {
     // Small fields stand together, as in the engine.
 
     private var usedCount: Int32 = 0
+    /// The messages that took a place since the output was emptied: they are in it.
+    private(set) var untakenCount: Int32 = 0
     /// Counts connections, to know which messages hold a place of the window on this one.
     private(set) var connection: UInt32 = 1
     /// The next message to send again; -1 when all are sent on this connection.
@@ -226,7 +228,11 @@ struct SendWindow: Sendable {
         bind(id, to: index)
         published.append(index, &slots)
         used += 1
+        untakenCount &+= 1
     }
+
+    /// What was written has left, or was dropped.
+    mutating func outputEmptied() { untakenCount = 0 }
 
     /// The first message of the queue that meets the condition, from its beginning or from its end.
     func firstQueued(fromEnd: Bool, where isFound: (OutboundSlot) -> Bool) -> Int32? {
@@ -258,6 +264,7 @@ struct SendWindow: Sendable {
     mutating func recordResent() {
         slots[Int(resend)].connection = connection
         used += 1
+        untakenCount &+= 1
         resend = slots[Int(resend)].next
     }
 

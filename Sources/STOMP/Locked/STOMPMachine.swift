@@ -47,6 +47,7 @@ struct STOMPMachine: ClientMachine, ~Copyable {
         _modify { yield &engine.output }
     }
     var outputCount: Int { engine.outputCount }
+    var ownBytes: Int { engine.ownBytes }
     var largePayload: LargePayload? {
         get { engine.largePayload }
         set { engine.largePayload = newValue }

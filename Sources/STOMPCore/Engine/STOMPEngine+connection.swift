@@ -49,7 +49,13 @@ extension STOMPEngine {
 
     /// ``output`` was taken out to be written. Optional: it makes the time of the last byte sent, on which heart-beats
     /// are measured, that of the write for callers who send with an older time.
-    public mutating func outputTaken(at now: Int64) { timing.wrote(at: now) }
+    public mutating func outputTaken(at now: Int64) {
+        outputEmptied()
+        timing.wrote(at: now)
+    }
+
+    /// What is in ``output`` is written now, or dropped.
+    package mutating func outputEmptied() { ownBytes = 0 }
 
     /// Does what is due at `now`. Calls that come early, late or twice do no harm.
     ///
@@ -161,6 +167,7 @@ extension STOMPEngine {
     private mutating func clearConnection() {
         output.removeAll(keepingCapacity: output.capacity <= 1 << 16)
         largePayload = nil
+        outputEmptied()
         scanner.reset()
         bytesLeft = 0
         subscriptions.removeAll()

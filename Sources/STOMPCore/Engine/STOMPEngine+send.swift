@@ -38,6 +38,7 @@ extension STOMPEngine {
         let isAwaited = transaction != nil && profile.confirmsCommitEarly
         let added = isAwaited && receiptToken == nil ? makeTransactionReceipt() : nil
         let leavesOut = whole != nil && body.byteCount >= leastPayloadLeftOut && largePayload == nil
+        let before = output.count
         try FrameWriter.writeFrame(
             into: &output, "SEND", STOMPEscaping(version),
             headRoom: FrameWriter.room(for: destination) &+ FrameWriter.room(for: transactionName) &+ 96,
@@ -49,8 +50,12 @@ extension STOMPEngine {
             if let added { writer.put("receipt", added.id) }
             if let transaction { writer.put(transaction, named: transactionName) }
         }
-        // The NUL at the end of the frame comes behind it.
-        if leavesOut, let whole { largePayload = LargePayload(whole, at: output.count - 1) }
+        ownBytes &+= output.count &- before
+        if leavesOut, let whole {
+            ownBytes &+= whole.count
+            // The NUL at the end of the frame comes behind it.
+            largePayload = LargePayload(whole, at: output.count - 1)
+        }
         timing.wrote(at: now)
         if isAwaited, let transaction {
             transactionReceipts.add(added?.number ?? receipts.nextNumber, of: transaction.number)

@@ -82,6 +82,7 @@ extension STOMPEngine {
         let room =
             FrameWriter.room(for: subscription ?? "") + FrameWriter.room(for: destination)
             + FrameWriter.room(for: messageID) + FrameWriter.room(for: ackID ?? "") + 96
+        let before = output.count
         try FrameWriter.writeFrame(
             into: &output, "MESSAGE", STOMPEscaping(version), headRoom: room, headers: headers.relayed, body: body,
             writesContentLength: Self.isCounted(body, omitsContentLength), replacesUnencodable: true
@@ -91,6 +92,7 @@ extension STOMPEngine {
             writer.put("destination", destination)
             if let ackID { writer.put("ack", ackID) }
         }
+        ownBytes &+= output.count &- before
         timing.wrote(at: now)
     }
 

@@ -57,6 +57,8 @@ public struct STOMPEngine: ~Copyable, Sendable {
     package var largePayload: LargePayload?
     /// The bytes that wait to be taken.
     package var outputCount: Int { output.count &+ (largePayload?.bytes.count ?? 0) }
+    /// How many of them are our own messages: SEND of a client, MESSAGE of a server.
+    package internal(set) var ownBytes = 0
 
     /// The state of the connection.
     public internal(set) var phase = Phase.closed

@@ -14,7 +14,6 @@ extension Link where Machine: ~Copyable {
         state.withLock { state in
             state.queuedBytes = written
             state.answerBytes = 0
-            state.largeBytes = 0
             // Whatever was written without a connection was meant for none.
             machine.value.output.removeAll(keepingCapacity: true)
             machine.value.largePayload = nil

@@ -18,8 +18,7 @@ extension Link where Machine: ~Copyable {
         var action = LinkAction()
         defer { if action.isNeeded { act(action) } }
         return try state.withLock { (state) throws(Failure) -> Result in
-            let before = machine.value.outputCount
-            defer { action = decide(&state, urgent: urgent, outputBefore: before) }
+            defer { action = decide(&state, urgent: urgent) }
             return try body(&machine.value)
         }
     }
@@ -35,10 +34,8 @@ extension Link where Machine: ~Copyable {
     }
 
     @inlinable
-    package func decide(_ state: inout LinkState, urgent: Bool, outputBefore before: Int) -> LinkAction {
-        let count = machine.value.outputCount
-        if count &- before >= state.maximumOutboxBytes { state.largeBytes &+= count &- before }
-        let waiting = state.isAttached && !state.sending ? count : 0
+    package func decide(_ state: inout LinkState, urgent: Bool) -> LinkAction {
+        let waiting = state.isAttached && !state.sending ? machine.value.outputCount : 0
         let sends =
             waiting > 0 && state.callersMaySend
             && ((urgent && machine.value.isLatencyBound) || waiting >= Self.selfSendThreshold)
@@ -68,15 +65,16 @@ extension Link where Machine: ~Copyable {
         machine.value.outputCount >= state.maximumOutboxBytes
     }
 
-    /// Whether to stop reading: a receiver is full, or the outbox holds twice its limit, not counting what one caller alone
-    /// has filled it with. Callers wait at the limit, so what grows beyond twice of it are answers, the machine's or those of
-    /// layers, to a peer that sends but does not read. Reading resumes as soon as the outbox was taken, which always takes all
-    /// of it.
+    /// Whether to stop reading: a receiver is full, or the outbox holds twice its limit, not counting our own messages. What
+    /// grows beyond that are answers, the machine's or those of layers, to a peer that sends but does not read. Our messages
+    /// may need minutes on a slow link, and what the peer sends meanwhile must be read: that it is alive, for example. Reading
+    /// resumes as soon as the outbox was taken, which always takes all of it.
     @inlinable
     package func wantsReadingPaused(_ state: borrowing LinkState) -> Bool {
+        if machine.value.wantsReadingPaused { return true }
         let (twice, overflow) = state.maximumOutboxBytes.multipliedReportingOverflow(by: 2)
-        return machine.value.wantsReadingPaused
-            || (!overflow && machine.value.outputCount &- state.largeBytes &+ state.answerBytes >= twice)
+        let waiting = machine.value.outputCount &+ state.answerBytes
+        return !overflow && waiting >= twice && waiting &- machine.value.ownBytes >= twice
     }
 }
 

@@ -136,7 +136,6 @@ extension Link where Machine: ~Copyable {
                 if machineWrote {
                     machine.value.outputTaken(at: loop.now)
                     swap(&machine.value.output, &plain)
-                    state.largeBytes = 0
                     tap = state.tap
                 }
                 if !outboxIsFull(state) { waiters = state.roomWaiters.takeAll() }
@@ -146,7 +145,6 @@ extension Link where Machine: ~Copyable {
             machine.value.outputTaken(at: loop.now)
             swap(&machine.value.output, &wire)
             wirePayload = machine.value.largePayload.take()
-            state.largeBytes = 0
             state.queuedBytes &+= wireCount
             tap = state.tap
             if tap != nil { insertPayload() }

@@ -273,8 +273,6 @@ package struct LinkState: ~Copyable, Sendable {
     var queuedBytes = 0
     /// Bytes that layers wrote by themselves and that are not in `wire` yet.
     @usableFromInline package var answerBytes = 0
-    /// Bytes in the outbox that came in pieces of at least `maximumOutboxBytes`, as long messages do.
-    @usableFromInline package var largeBytes = 0
 
     init(maximumOutboxBytes: Int) {
         self.maximumOutboxBytes = maximumOutboxBytes

@@ -22,6 +22,9 @@ package protocol LinkMachine: ~Copyable, Sendable {
     /// The number of bytes in `output` and of `largePayload`: asked for often, where a copy of the array would be a counted
     /// reference.
     var outputCount: Int { get }
+    /// How many of these bytes are our own messages, which are bounded even if the peer never reads them: callers wait for
+    /// room, or for acknowledgements. The others are answers, of which there are as many as the peer asks for.
+    var ownBytes: Int { get }
     /// The time of the next `handleTimeout`, `Int64.max` for none.
     var nextDeadline: Int64 { mutating get }
     /// Whether no task but the caller waits for an answer, so that sending at once beats sending together.
@@ -69,6 +72,7 @@ extension LinkAfterLock {
 extension LinkMachine where Self: ~Copyable {
     // Inlined where the machine is known, which saves the copy of the array.
     @inlinable package var outputCount: Int { output.count }
+    @inlinable package var ownBytes: Int { 0 }
     package var largePayload: LargePayload? {
         get { nil }
         set {}

@@ -246,6 +246,41 @@ import Transport
         await client.disconnect()
     }
 
+    @Test func `a long message that a receipt lets go does not keep heart-beats from being read`() async throws {
+        let server = FakeServer()
+        let clock = try ManualClock()
+        let client = server.client(clock: clock) {
+            $0.outgoingHeartBeat = .zero
+            $0.incomingHeartBeat = .seconds(10)
+            $0.acknowledgementTimeout = nil
+            $0.maximumReceipts = 2
+        }
+        async let connecting: Void = client.connect()
+        let connection = try await server.accept(0, headers: "heart-beat:10000,0\n")
+        try await connecting
+        let size = 3 << 20
+        // On the loop, so that the clock knows when it waits.
+        let sending = Task(executorPreference: clock.loop) {
+            let message = STOMPOutgoingMessage([UInt8](repeating: 7, count: size), to: "/queue/a")
+            _ = await client.sendAndConfirm([message, message, message])
+        }
+        // The server reads the first message and the beginning of the second, which fills the link.
+        let receipt = try await connection.receipt(ofFirstIn: size + 1_000)
+        #expect(await eventually { client.backlog.messagesInFlight == 2 && client.backlog.outboxBytes == 0 })
+        await clock.waitUntilQuiet()
+        connection.send("RECEIPT\nreceipt-id:\(receipt)\n\n\0")
+        #expect(await eventually { client.backlog.outboxBytes > size })
+        for _ in 0..<6 {
+            connection.send("\n")
+            await clock.advance(by: .seconds(10))
+        }
+        #expect(client.state.isConnected && client.counters.connections == 1)
+        connection.close()
+        sending.cancel()
+        await client.disconnect()
+        await sending.value
+    }
+
     @Test func refusedCredentialsAskForFreshOnesOnceAndThenStop() async throws {
         var options = LoopbackBrokerOptions()
         options.users = [.init(name: "ann", password: "new")]

@@ -80,6 +80,23 @@ final class FakeConnection: Sendable {
         }
     }
 
+    /// Reads exactly so many bytes and forgets them; returns the receipt that the frame at their beginning asks for.
+    func receipt(ofFirstIn count: Int) async throws -> String {
+        var bytes: [UInt8] = []
+        let isRead = await eventually {
+            while bytes.count < count {
+                var buffer = [UInt8](repeating: 0, count: min(65_536, count - bytes.count))
+                guard case .bytes(let read) = buffer.withUnsafeMutableBytes({ stream.read(into: $0) }) else { break }
+                bytes += buffer[..<read]
+            }
+            return bytes.count == count
+        }
+        guard isRead else { throw TimeoutError("the client sent \(bytes.count) bytes instead of \(count)") }
+        let head = String(decoding: bytes.prefix { $0 != 0 }.prefix(300), as: UTF8.self)
+        let line = head.split(separator: "\n").first { $0.hasPrefix("receipt:") }
+        return line.map { String($0.dropFirst("receipt:".utf8.count)) } ?? ""
+    }
+
     /// Ends the connection as a server would.
     func close() { stream.close() }
 
