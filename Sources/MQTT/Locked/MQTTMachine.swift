@@ -99,8 +99,8 @@ struct MQTTMachine: ClientMachine, ~Copyable {
 
     mutating func outputTaken(at now: Int64) { engine.outputTaken(at: now) }
 
-    mutating func outputDiscarded(_ bytes: RawSpan, writtenUpTo offset: Int) {
-        unsentCount += MQTTPacket.Publish.countAtMostOnce(in: bytes, endingAfter: offset)
+    mutating func outputDiscarded(_ bytes: RawSpan, leavingOut payload: LargePayload?, writtenUpTo offset: Int) {
+        unsentCount += MQTTPacket.Publish.countAtMostOnce(in: bytes, leavingOut: payload, endingAfter: offset)
     }
 
     mutating func reportDiscarded(into afterLock: MQTTAfterLock) {

@@ -195,12 +195,25 @@ extension MQTTPacket.Publish {
 extension MQTTPacket.Publish {
     /// The number of QoS 0 messages among whole packets, those that end at `offset` or before it left out.
     public static func countAtMostOnce(in packets: RawSpan, endingAfter offset: Int) -> Int {
+        countAtMostOnce(in: packets, leavingOut: nil, endingAfter: offset)
+    }
+
+    /// The same for packets one of which lacks its payload. `offset` counts the bytes of that too.
+    package static func countAtMostOnce(
+        in packets: RawSpan, leavingOut payload: LargePayload?, endingAfter offset: Int
+    ) -> Int {
         var count = 0
         var start = 0
+        var missing = 0
         // Of the three versions 3.1 allows the most flags.
         while let header = try? MQTTFrameHeader.parse(packets, at: start, maximumPacketSize: .max, version: .v3_1) {
             start += header.packetCount
-            if header.type == .publish, header.publishFlags.isAtMostOnce, start > offset { count += 1 }
+            // A payload ends its packet.
+            if let payload, missing == 0, start > payload.place {
+                missing = payload.bytes.count
+                start = payload.place
+            }
+            if header.type == .publish, header.publishFlags.isAtMostOnce, start + missing > offset { count += 1 }
         }
         return count
     }

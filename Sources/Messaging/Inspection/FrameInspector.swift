@@ -85,6 +85,16 @@ package final class FrameInspector<Record: Sendable>: LinkTap {
 
     // MARK: For the link
 
+    package var isWatched: Bool { !observers.isEmpty }
+
+    /// Those whose log somebody still holds.
+    private var observers: [Observer] {
+        state.withLock { state in
+            state.observers.removeAll { $0.log == nil }
+            return state.observers
+        }
+    }
+
     package func sent(_ bytes: RawSpan) {
         record(bytes, .sent, sentCuts)
     }
@@ -94,10 +104,7 @@ package final class FrameInspector<Record: Sendable>: LinkTap {
     }
 
     private func record(_ bytes: RawSpan, _ direction: FrameDirection, _ reused: borrowing Lock<FrameCuts>) {
-        let observers = state.withLock { state in
-            state.observers.removeAll { $0.log == nil }
-            return state.observers
-        }
+        let observers = self.observers
         guard !observers.isEmpty else { return }
         reused.withLock { cuts in
             cuts.removeAll()

@@ -64,8 +64,8 @@ struct STOMPMachine: ClientMachine, ~Copyable {
 
     mutating func outputTaken(at now: Int64) { engine.outputTaken(at: now) }
 
-    mutating func outputDiscarded(_ bytes: RawSpan, writtenUpTo offset: Int) {
-        unsentCount += engine.countUnconfirmedSends(in: bytes, endingAfter: offset)
+    mutating func outputDiscarded(_ bytes: RawSpan, leavingOut payload: LargePayload?, writtenUpTo offset: Int) {
+        unsentCount += engine.countUnconfirmedSends(in: bytes, leavingOut: payload, endingAfter: offset)
     }
 
     mutating func reportDiscarded(into afterLock: STOMPAfterLock) {

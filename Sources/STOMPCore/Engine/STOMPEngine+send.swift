@@ -91,18 +91,31 @@ extension STOMPEngine {
 extension STOMPEngine {
     /// The number of SEND frames without a receipt and outside transactions in a part of ``output`` that begins with a
     /// frame, those that end at `offset` or before it left out.
-    package func countUnconfirmedSends(in frames: RawSpan, endingAfter offset: Int) -> Int {
+    ///
+    /// - Parameter body: what one of the frames lacks. `offset` counts its bytes too.
+    package func countUnconfirmedSends(
+        in frames: RawSpan, leavingOut body: LargePayload? = nil, endingAfter offset: Int
+    ) -> Int {
         var count = 0
         var start = 0
+        var missing = 0
+        // The frame that lacks its body is cut there, so that its NUL is not taken for a part of it.
+        var end = body?.place ?? frames.byteCount
         var scanner = FrameScanner()
         while true {
             start += scanner.lineEnds(in: frames, from: start).bytes
+            let known = frames.extracting(..<end)
             // Our own frames: no limit was exceeded when they were written.
-            guard (try? scanner.scan(frames, from: start, version: version, limits: .unbounded)) == true else {
+            if (try? scanner.scan(known, from: start, version: version, limits: .unbounded)) == true {
+                start += scanner.frameEnd
+            } else if let body, missing == 0 {
+                missing = body.bytes.count
+                start = end + 1
+                end = frames.byteCount
+            } else {
                 return count
             }
-            start += scanner.frameEnd
-            if scanner.command == .send, !scanner.receipt.isSet, !scanner.transaction.isSet, start > offset {
+            if scanner.command == .send, !scanner.receipt.isSet, !scanner.transaction.isSet, start + missing > offset {
                 count += 1
             }
             scanner.reset()

@@ -111,9 +111,7 @@ extension Link where Machine: ~Copyable {
                 wireStream = stream
             }
             if wireOffset < wireCount { return .write(stream) }
-            wire.removeAll(keepingCapacity: true)
-            wireOffset = 0
-            wirePayload = nil
+            emptyWire()
             plain.removeAll(keepingCapacity: true)
             if state.broken != nil {
                 discardOutput()
@@ -147,17 +145,29 @@ extension Link where Machine: ~Copyable {
             wirePayload = machine.value.largePayload.take()
             state.queuedBytes &+= wireCount
             tap = state.tap
-            if tap != nil { insertPayload() }
             waiters = state.roomWaiters.takeAll()
             loopHasToSettle = claimSettle(&state)
             return .write(stream)
         }
-        if let tap {
-            // Still ours: the token is held until a later step gives it back.
-            let taken = if case .wrap = step { plain } else { wire }
-            unsafe tap.sent(taken.span.bytes)
-        }
+        if let tap { show(step, to: tap) }
         return step
+    }
+
+    /// Shows what was taken out of the outbox, in one piece. It is still ours, without the lock: the token is held until a
+    /// later step gives it back.
+    private func show(_ step: SendStep, to tap: any LinkTap) {
+        if wirePayload != nil {
+            guard tap.isWatched else { return }
+            wirePayload.take()?.insert(into: &wire)
+        }
+        let taken = if case .wrap = step { plain } else { wire }
+        unsafe tap.sent(taken.span.bytes)
+    }
+
+    private func emptyWire() {
+        wire.removeAll(keepingCapacity: true)
+        wireOffset = 0
+        wirePayload = nil
     }
 
     private func waitForWritability(of stream: any ByteStream) {
@@ -211,28 +221,20 @@ extension Link where Machine: ~Copyable {
     /// or no task does.
     @discardableResult
     func discardChunk() -> Bool {
-        defer {
-            wire.removeAll(keepingCapacity: true)
-            wireOffset = 0
-            wirePayload = nil
-        }
+        defer { emptyWire() }
         // What layers made of the chunk has other offsets: as long as a part of it is missing, none of it counts as
         // written.
         if !plain.isEmpty { return discardPlain() }
         guard wireIsChunk, wireOffset < wireCount else { return false }
-        insertPayload()
-        unsafe machine.value.outputDiscarded(wire.span.bytes, writtenUpTo: wireOffset)
+        unsafe machine.value.outputDiscarded(wire.span.bytes, leavingOut: wirePayload, writtenUpTo: wireOffset)
         return true
     }
-
-    /// Who looks at whole packets gets them in one piece.
-    private func insertPayload() { wirePayload.take()?.insert(into: &wire) }
 
     /// Drops what layers were given.
     @discardableResult
     func discardPlain() -> Bool {
         guard !plain.isEmpty else { return false }
-        unsafe machine.value.outputDiscarded(plain.span.bytes, writtenUpTo: 0)
+        unsafe machine.value.outputDiscarded(plain.span.bytes, leavingOut: nil, writtenUpTo: 0)
         plain.removeAll(keepingCapacity: true)
         return true
     }
@@ -242,8 +244,8 @@ extension Link where Machine: ~Copyable {
         guard machine.value.outputCount > 0 else { return }
         var discarded: [UInt8] = []
         swap(&machine.value.output, &discarded)
-        machine.value.largePayload.take()?.insert(into: &discarded)
-        unsafe machine.value.outputDiscarded(discarded.span.bytes, writtenUpTo: 0)
+        let payload = machine.value.largePayload.take()
+        unsafe machine.value.outputDiscarded(discarded.span.bytes, leavingOut: payload, writtenUpTo: 0)
     }
 
     /// A caller found out late that the connection it was writing to is gone.

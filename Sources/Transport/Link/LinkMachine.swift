@@ -49,8 +49,9 @@ package protocol LinkMachine: ~Copyable, Sendable {
     /// - Parameter progress: how far the bytes of the connection have come, counted at the stream.
     mutating func handleTimeout(at now: Int64, progress: LinkProgress, into afterLock: AfterLock)
     /// Bytes that were taken out of `output` will not be written, or not all of them: those before `offset` were.
-    /// `bytes` begins where they were taken, so at the beginning of a packet or frame.
-    mutating func outputDiscarded(_ bytes: RawSpan, writtenUpTo offset: Int)
+    /// `bytes` begins where they were taken, so at the beginning of a packet or frame; `payload`, whose bytes `offset` counts
+    /// too, is not among them.
+    mutating func outputDiscarded(_ bytes: RawSpan, leavingOut payload: LargePayload?, writtenUpTo offset: Int)
     /// Reports what was discarded since the last time.
     mutating func reportDiscarded(into afterLock: AfterLock)
 }
@@ -84,7 +85,9 @@ extension LinkMachine where Self: ~Copyable {
     package var isLatencyBound: Bool { true }
     package var abandonsOutput: Bool { false }
     package mutating func outputTaken(at now: Int64) {}
-    package mutating func outputDiscarded(_ bytes: RawSpan, writtenUpTo offset: Int) {}
+    package mutating func outputDiscarded(
+        _ bytes: RawSpan, leavingOut payload: LargePayload?, writtenUpTo offset: Int
+    ) {}
     package mutating func reportDiscarded(into afterLock: AfterLock) {}
 }
 
@@ -107,9 +110,15 @@ package struct LinkProgress: Sendable, Equatable {
 /// Called outside the link's lock, in the order of the bytes of each direction; `sent` also on the threads of callers.
 /// Bytes that are seen as sent were taken out of the outbox; they may not have arrived.
 package protocol LinkTap: AnyObject, Sendable {
+    /// Whether anybody looks at the traffic at present. Otherwise the link need not have all bytes in one piece.
+    var isWatched: Bool { get }
     func sent(_ bytes: RawSpan)
     /// Called before the effects of the bytes are performed.
     func received(_ bytes: RawSpan)
+}
+
+extension LinkTap {
+    package var isWatched: Bool { true }
 }
 
 /// What a link has moved over all its connections, as seen by the system: bytes of the protocol with its layers.

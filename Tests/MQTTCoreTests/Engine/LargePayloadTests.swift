@@ -38,4 +38,26 @@ struct LargePayloadTests {
         }
         #expect(pair.client.engine.outputCount == 0)
     }
+
+    @Test(arguments: [0, 1, 3], QoS.allCases)
+    func `messages are counted without the payload that is left out`(place: Int, qos: QoS) throws {
+        let (whole, sparing) = (EnginePair(), EnginePair())
+        for pair in [whole, sparing] { try pair.connect() }
+        sparing.client.engine.leastPayloadLeftOut = 500
+        for pair in [whole, sparing] {
+            for number in 0..<4 {
+                let payload = [UInt8](repeating: 0x30, count: number == place ? 500 : number * 50)
+                _ = try pair.client.engine.publish(
+                    topic: "t", payload: payload, qos: number == place ? qos : .atMostOnce, at: pair.now)
+            }
+        }
+        let (expected, output) = (whole.client.engine.output, sparing.client.engine.output)
+        let payload = sparing.client.engine.largePayload
+        #expect(output.count + 500 == expected.count)
+        for offset in 0...expected.count {
+            let count = MQTTPacket.Publish.countAtMostOnce(
+                in: output.span.bytes, leavingOut: payload, endingAfter: offset)
+            #expect(count == MQTTPacket.Publish.countAtMostOnce(in: expected.span.bytes, endingAfter: offset))
+        }
+    }
 }

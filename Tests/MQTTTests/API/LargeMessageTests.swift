@@ -1,7 +1,11 @@
 import LoopbackBroker
-import MQTT
+import MQTTCore
 import TestSupport
 import Testing
+
+@testable import MQTT
+@testable import Messaging
+@testable import Transport
 
 /// Messages that are so large that they are written from the caller's own bytes.
 @Suite("Client: large messages", .turns)
@@ -40,5 +44,43 @@ struct LargeMessageTests {
         }
         for client in [publisher, reader] { await client.disconnect() }
         await broker.stop()
+    }
+
+    /// How a program that has inspected a client ends that.
+    enum End: CaseIterable {
+        case stopped, released, sequenceReleased, messageEventsReleased
+    }
+
+    @Test(arguments: End.allCases)
+    func `a payload is written from the caller's bytes once nobody inspects any more`(end: End) async throws {
+        let (near, far) = MemoryPair.make()
+        near.changeFaults { $0.capacity = 10_000 }
+        var configuration = MQTTConfiguration(clientID: "inspected")
+        configuration.version = .v3_1_1
+        let client = MQTTClient(["mqtt://inspected"], configuration: configuration, loop: .shared) {
+            () throws(TransportError) in OpenedStream(stream: near)
+        }
+        let server = PacketReader(far, version: .v3_1_1)
+        async let connected: Void = client.connect()
+        #expect(await eventually { server.read().contains { $0.type == .connect } })
+        server.write([0x20, 2, 0, 0])
+        try await connected
+        switch end {
+        case .stopped:
+            let log = FrameLog()
+            client.inspect(into: log)
+            client.stopInspecting(into: log)
+        case .released: client.inspect(into: FrameLog())
+        case .sequenceReleased: _ = client.inspect().makeAsyncIterator()
+        case .messageEventsReleased: _ = client.messageEvents.makeAsyncIterator()
+        }
+        #expect(client.core.link.tap != nil)
+        try await client.publish([UInt8](repeating: 7, count: 1 << 20), to: "t")
+        // The link is full: what the outbox had is being written.
+        #expect(await eventually { client.backlog.outboxBytes == 0 })
+        let isLeftOut = client.core.link.perform { _ in client.core.link.wirePayload != nil }
+        #expect(isLeftOut)
+        server.stream.close()
+        await client.disconnect()
     }
 }

@@ -1,6 +1,7 @@
 import Synchronization
 import TestSupport
 import Transport
+import Wire
 
 /// A tiny protocol for tests: complete lines are delivered, and echoed if asked for.
 struct LineMachine: LinkMachine, ~Copyable {
@@ -27,7 +28,7 @@ struct LineMachine: LinkMachine, ~Copyable {
 
     mutating func outputTaken(at now: Int64) { lastTaken = now }
 
-    mutating func outputDiscarded(_ bytes: RawSpan, writtenUpTo offset: Int) {
+    mutating func outputDiscarded(_ bytes: RawSpan, leavingOut payload: LargePayload?, writtenUpTo offset: Int) {
         bytes.withUnsafeBytes { raw in
             discardedLines += raw.indices.count { $0 >= offset && raw[$0] == UInt8(ascii: "\n") }
         }
