@@ -7,7 +7,7 @@ package final class LargePayload: Sendable {
 
     /// The size from which on this is worth the calls to the system that it adds: one, or two where bytes follow the payload.
     /// Copying takes longer from a quarter of a megabyte on.
-    package static let leastCount: UInt32 = 256 * 1024
+    package static let leastCount = 256 * 1024
 
     package init(_ bytes: [UInt8], at place: Int) {
         self.bytes = bytes

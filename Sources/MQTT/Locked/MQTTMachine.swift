@@ -62,7 +62,7 @@ struct MQTTMachine: ClientMachine, ~Copyable {
         get { engine.largePayload }
         set { engine.largePayload = newValue }
     }
-    var leastPayloadLeftOut: UInt32 {
+    var leastPayloadLeftOut: Int {
         get { engine.leastPayloadLeftOut }
         set { engine.leastPayloadLeftOut = newValue }
     }

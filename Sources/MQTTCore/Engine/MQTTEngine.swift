@@ -116,7 +116,7 @@ public struct MQTTEngine: ~Copyable, Sendable {
     /// The same for packets other than PUBLISH, and for the properties of a PUBLISH.
     var acceptedControlPacketSize = UInt32(MQTTPacket.largestSize)
     /// Payloads of at least so many bytes are left out of ``output``, one at a time: for callers that know ``largePayload``.
-    package var leastPayloadLeftOut = UInt32.max
+    package var leastPayloadLeftOut = Int.max
     var acceptedPacketSize: Int {
         get { Int(largestAcceptedPacket) }
         set { largestAcceptedPacket = UInt32(newValue) }

@@ -52,7 +52,7 @@ struct STOMPMachine: ClientMachine, ~Copyable {
         get { engine.largePayload }
         set { engine.largePayload = newValue }
     }
-    var leastPayloadLeftOut: UInt32 {
+    var leastPayloadLeftOut: Int {
         get { engine.leastPayloadLeftOut }
         set { engine.leastPayloadLeftOut = newValue }
     }

@@ -37,7 +37,7 @@ extension STOMPEngine {
         // COMMIT waits for it.
         let isAwaited = transaction != nil && profile.confirmsCommitEarly
         let added = isAwaited && receiptToken == nil ? makeTransactionReceipt() : nil
-        let leavesOut = whole != nil && body.byteCount >= leastPayloadLeftOut && largePayload == nil
+        let leavesOut = whole != nil && isLeftOut(body.byteCount)
         let before = output.count
         try FrameWriter.writeFrame(
             into: &output, "SEND", STOMPEscaping(version),
@@ -62,6 +62,10 @@ extension STOMPEngine {
         }
         if let receiptToken { addReceipt(receiptToken, receiptName, at: now) }
     }
+
+    /// Whether a body of so many bytes is left out of ``output``.
+    @inline(__always)
+    package func isLeftOut(_ count: Int) -> Bool { count >= leastPayloadLeftOut && largePayload == nil }
 
     private mutating func makeTransactionReceipt() -> (number: UInt64, id: String) {
         // In place: the two tables are apart.

@@ -74,7 +74,7 @@ public struct STOMPEngine: ~Copyable, Sendable {
     /// What is known about the broker; ``STOMPBrokerProfile/generic`` before CONNECTED.
     public internal(set) var profile = STOMPBrokerProfile.generic
     /// Payloads of at least so many bytes are left out of ``output``, one at a time: for callers that know ``largePayload``.
-    package var leastPayloadLeftOut = UInt32.max
+    package var leastPayloadLeftOut = Int.max
     /// What both sides agreed on, in milliseconds; zeros before CONNECTED.
     public internal(set) var heartBeat = STOMPHeartBeat.none
     /// Frames and heart-beats that came over all connections.

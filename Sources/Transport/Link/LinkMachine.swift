@@ -17,8 +17,8 @@ package protocol LinkMachine: ~Copyable, Sendable {
     var output: [UInt8] { get set }
     /// A payload that is not in `output`, but belongs there; the link takes both together.
     var largePayload: LargePayload? { get set }
-    /// Payloads of at least so many bytes may be left out of `output`; set for each connection.
-    var leastPayloadLeftOut: UInt32 { get set }
+    /// Payloads of at least so many bytes may be left out of `output`, none at `Int.max`; set for each connection.
+    var leastPayloadLeftOut: Int { get set }
     /// The number of bytes in `output` and of `largePayload`: asked for often, where a copy of the array would be a counted
     /// reference.
     var outputCount: Int { get }
@@ -78,7 +78,7 @@ extension LinkMachine where Self: ~Copyable {
         get { nil }
         set {}
     }
-    package var leastPayloadLeftOut: UInt32 {
+    package var leastPayloadLeftOut: Int {
         get { .max }
         set {}
     }
