@@ -96,7 +96,7 @@ public struct MQTTConfiguration: Sendable, Equatable, CustomStringConvertible {
     /// When lost connections are opened again. Default: automatically, with growing delays.
     public var reconnect = ReconnectPolicy.automatic
     /// Whether the client follows the network of the device on Apple's systems: it connects as soon as a network is
-    /// available or has changed. Default: true.
+    /// available or has changed, and an existing connection is then checked with PINGREQ. Default: true.
     ///
     /// Without a network it is in the state `waitingForNetwork` unless a server is on the same machine, and makes one
     /// attempt after each ``ReconnectPolicy/maximumDelay``, which does not count as one of the policy's. On other systems

@@ -94,6 +94,11 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
     func verdict(on failure: MQTTError) -> ReconnectVerdict { negotiation.verdict(on: failure) }
     func willRetry() { negotiation.willRetry() }
 
+    func checkConnection() {
+        let now = loop.now
+        link.perform { $0.engine.networkChanged(at: now) }
+    }
+
     func connectionWillOpen() {
         closeReason = nil
         negotiation.connectionOpened()

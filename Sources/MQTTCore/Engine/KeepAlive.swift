@@ -124,6 +124,11 @@ package struct KeepAlive: Sendable {
         !readingPaused && readingSince.advanced(byNanoseconds: time) <= now
     }
 
+    /// Signs of life that came over another network prove nothing: PINGREQ is due now, unless one is unanswered.
+    mutating func networkChanged(at now: Int64) {
+        if !isServer && pingSent == .max { lastSign = min(lastSign, now - interval) }
+    }
+
     var deadline: Int64 {
         if isServer { return interval == 0 || readingPaused ? .max : lastSign.advanced(byNanoseconds: interval) }
         return min(pingDue, countDue)

@@ -77,6 +77,12 @@ extension MQTTEngine {
         writePing(at: now, progress)
     }
 
+    /// The network has changed, and the connection may be dead without either side being notified. A client with keep alive
+    /// has ``nextDeadline`` now, and then writes PINGREQ, unless one is unanswered or reading is paused.
+    package mutating func networkChanged(at now: Int64) {
+        if phase == .connected { keepAlive.networkChanged(at: now) }
+    }
+
     mutating func writePing(at now: Int64, _ progress: MQTTOutputProgress) {
         keepAlive.pinged(at: now, progress: progress)
         MQTTPacket.encodePingreq(into: &output)

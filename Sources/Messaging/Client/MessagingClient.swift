@@ -108,7 +108,11 @@ extension MessagingClient {
     /// Connects again after ``suspend()`` and returns at once; ``connect()`` does the same and waits.
     public nonisolated func resume() { shell.core.resume() }
 
-    /// Ends a wait before the next attempt, because the network is back or has changed.
+    /// Ends a wait before the next attempt, because the network is back or has changed, and has a connection checked.
+    ///
+    /// Connected, an MQTT client sends PINGREQ at once, so that a dead connection is noticed after `pingTimeout`, unless one is
+    /// unanswered or `keepAlive` is zero; in STOMP, whose server sends heart-beats, nothing is sent. A living connection stays
+    /// where it is: ``reconnect()`` moves it.
     public nonisolated func networkChanged() { shell.core.networkChanged() }
 
     /// Connects, runs `body`, and disconnects whatever happens.

@@ -19,6 +19,8 @@ package protocol SupervisedClient: AnyObject, Sendable {
     func attach(_ opened: OpenedStream)
     /// Whether nothing more can be sent on the connection, the end of which is about to be reported.
     var isEnding: Bool { get }
+    /// The network has changed, and the connection may be dead: asks the server for an answer, if the protocol can.
+    func checkConnection()
     /// Closes the connection without a farewell to the server.
     func dropConnection()
     /// Writes the protocol's farewell, after which the connection ends.
@@ -43,6 +45,7 @@ package protocol SupervisedClient: AnyObject, Sendable {
 extension SupervisedClient {
     package func prepare(_ attempt: ConnectionAttempt) {}
     package func couldNotStart(_ failure: Failure) {}
+    package func checkConnection() {}
     package func willMove(after age: Int64) {}
     package func attemptFailed(_ failure: Failure) {}
     package func willRetry() {}

@@ -175,7 +175,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         }
     }
 
-    /// The network has improved: a client that waits connects now.
+    /// The network has improved or changed: a client that waits connects now, and one that is connected checks that.
     package func networkChanged() {
         loop.execute { self.openNow() }
     }
@@ -583,10 +583,14 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         client?.stateChanged(to: .waitingForNetwork)
     }
 
-    /// Ends a wait, because the network has improved.
+    /// Ends a wait, because the network has improved. A connection stays if it has outlived the change.
     private func openNow() {
         schedule.resetDelay()
         triesWithoutNetwork = false
-        if phase == .waiting || phase == .offline { open() }
+        switch phase {
+        case .waiting, .offline: open()
+        case .connected: client?.checkConnection()
+        case .idle, .opening, .handshaking, .stopping, .suspended: break
+        }
     }
 }

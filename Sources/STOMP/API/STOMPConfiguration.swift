@@ -43,7 +43,7 @@ public struct STOMPConfiguration: Sendable, CustomStringConvertible {
     /// When lost connections are opened again. Default: automatically, with back-off.
     public var reconnect = ReconnectPolicy.automatic
     /// Whether the client follows the network of the device on Apple's systems: it connects as soon as a network is
-    /// available or has changed. Default: true.
+    /// available or has changed. An existing connection stays; heart-beats tell whether it lives. Default: true.
     ///
     /// Without a network it is in the state `waitingForNetwork` unless a server is on the same machine, and makes one
     /// attempt after each ``ReconnectPolicy/maximumDelay``, which does not count as one of the policy's. On other systems

@@ -248,6 +248,55 @@ struct KeepAliveTests {
         #expect(!isHeldUp(pair))
     }
 
+    @Test func `a change of the network has PINGREQ written at once, unless one is unanswered or keep alive is off`()
+        throws
+    {
+        let pair = EnginePair(client: {
+            $0.keepAlive = 600
+            $0.pingTimeout = 5_000_000_000
+        })
+        try pair.connect()
+        func change() {
+            pair.client.engine.networkChanged(at: pair.now)
+            pair.advance(seconds: 0)
+        }
+        for number in 1...3 {
+            pair.advance(seconds: 1)
+            change()
+            change()
+            pair.settle()
+            #expect(pings(pair) == number)
+        }
+        #expect(pair.client.failure == nil)
+        pair.advance(seconds: 1)
+        change()
+        pair.client.engine.output = []
+        pair.advance(seconds: 4.9)
+        // The one that is unanswered counts.
+        change()
+        #expect(pair.client.failure == nil)
+        pair.advance(seconds: 0.1)
+        #expect(pair.client.failure == .pingTimeout)
+
+        let other = EnginePair(client: { $0.keepAlive = 0 })
+        try other.connect()
+        other.client.engine.networkChanged(at: other.now)
+        #expect(other.client.engine.nextDeadline == .max)
+        other.advance(seconds: 0)
+        other.flush()
+        #expect(pings(other) == 0)
+    }
+
+    @Test func `while reading is paused a change of the network proves nothing, and has no PINGREQ written`() throws {
+        let pair = EnginePair(client: { $0.keepAlive = 600 })
+        try pair.connect()
+        pair.client.engine.setReadingPaused(true, at: pair.now)
+        pair.client.engine.networkChanged(at: pair.now)
+        pair.advance(seconds: 0)
+        pair.flush()
+        #expect(pings(pair) == 0)
+    }
+
     @Test func `late, early and repeated timeouts are harmless`() throws {
         let pair = EnginePair(client: { $0.keepAlive = 10 })
         try pair.connect()

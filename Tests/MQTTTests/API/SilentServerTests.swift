@@ -115,6 +115,32 @@ struct SilentServerTests {
         await brokers.1.stop()
     }
 
+    @Test(arguments: [45, 0])
+    func `a change of the network finds a dead connection within pingTimeout, and leaves a living one`(
+        keepAlive: Int64
+    ) async throws {
+        let clock = try ManualClock()
+        let broker = try await LoopbackBroker.start(clock: clock)
+        var configuration = MQTTConfiguration(clientID: "phone")
+        configuration.keepAlive = .seconds(keepAlive)
+        let client = MQTTClient(broker.urls.mqtt ?? "", configuration: configuration, clock: clock)
+        try await client.connect()
+        client.networkChanged()
+        await clock.advance(by: .seconds(11))
+        #expect(client.state.isConnected && broker.statistics.connections == 1)
+
+        await broker.freeze()
+        client.networkChanged()
+        await clock.advance(by: .milliseconds(9_900))
+        #expect(client.state.isConnected)
+        await clock.advance(by: .milliseconds(200))
+        // Without keep alive the client sends nothing by itself.
+        #expect(client.state.isConnected == (keepAlive == 0))
+        await broker.thaw()
+        await client.disconnect()
+        await broker.stop()
+    }
+
     @Test func `a server that says to use another is left, also if its reference is not followed`() async throws {
         let server = ScriptedServer { step in
             if case .connectReceived = step.event { step.accept() }

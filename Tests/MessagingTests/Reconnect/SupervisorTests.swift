@@ -50,6 +50,10 @@ import Wire
         func attach(_ opened: OpenedStream) { supervisor.withLock { $0 }?.established(at: 0) }
         func dropConnection() {}
         func sayGoodbye() {}
+        private let checks = Atomic(0)
+        /// How often the supervisor had the connection checked.
+        var checkCount: Int { checks.load(ordering: .relaxed) }
+        func checkConnection() { checks.add(1, ordering: .relaxed) }
         /// The names of the states that were reported.
         var states: [String] { reported.withLock { $0 } }
         func stateChanged(to state: ConnectionState<Failure>) {
@@ -421,6 +425,32 @@ import Wire
         following.network.update(.init(isAvailable: true, interfaces: ["pdp_ip0"]))
         #expect(await following.reached(["connecting", "waiting", "connecting", "waiting"]))
         await following.stop()
+    }
+
+    @Test func `a connection is checked when the network has changed, and not when it has gone`() async throws {
+        let following = try Following()
+        following.client.supervisor.withLock { $0 = following.supervisor }
+        following.network.update(.init(isAvailable: true, interfaces: ["en0"]))
+        following.start()
+        #expect(await following.reached(["connecting", "connected"]))
+        following.network.update(.init(isAvailable: true, interfaces: ["pdp_ip0"]))
+        await following.loop.result(of: {})
+        #expect(following.client.checkCount == 1)
+        following.network.update(.init(isAvailable: false))
+        await following.loop.result(of: {})
+        #expect(following.client.checkCount == 1)
+        following.network.update(.init(isAvailable: true, interfaces: ["en0"]))
+        following.supervisor.networkChanged()
+        await following.loop.result(of: {})
+        #expect(following.client.checkCount == 3)
+        // It stays where it is.
+        #expect(following.client.states == ["connecting", "connected"])
+        following.client.supervisor.withLock { $0 = nil }
+        let stopping = Task { [supervisor = following.supervisor] in await supervisor.stop {} }
+        #expect(await following.reached(["connecting", "connected", "disconnecting"]))
+        let supervisor = following.supervisor
+        following.loop.execute { supervisor.ended(.failed(0), at: 0) }
+        await stopping.value
     }
 
     @Test func `suspending ends a wait for the network, and resuming tries at once`() async throws {
