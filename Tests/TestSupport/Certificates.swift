@@ -49,6 +49,13 @@ public struct Certificates: Sendable {
     /// A client certificate with the common name `device`.
     public let client = Pair("client")
 
+    /// Signed by the authority, and a client certificate with the common name `device` that it signed. The container of the
+    /// second has both, and the authority's.
+    public let intermediate = Pair("intermediate")
+    public let issuedClient = Pair("issued-client")
+    /// The client's certificate and key as PKCS #12, encrypted with AES-128, which Apple's systems cannot read.
+    public let clientContainerWithAES128 = file("client-aes-128.p12")
+
     /// Opens everything that is encrypted.
     public let passphrase = "sesame"
     /// The client's key, encrypted.

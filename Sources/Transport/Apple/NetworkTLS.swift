@@ -112,13 +112,7 @@
                 options.revocation == .required
                 ? kSecRevocationRequirePositiveResponse : kSecRevocationNetworkAccessDisabled
             guard let revocation = SecPolicyCreateRevocation(kSecRevocationOCSPMethod | flags) else { return nil }
-            let policies = unsafe withUnsafePointer(to: kCFTypeArrayCallBacks) {
-                unsafe CFArrayCreateMutable(kCFAllocatorDefault, 0, $0)
-            }
-            for policy in [policy, revocation] {
-                unsafe CFArrayAppendValue(policies, Unmanaged.passUnretained(policy).toOpaque())
-            }
-            return policies
+            return Self.array([policy, revocation])
         }
 
         /// TLS 1.2 alone, which is where Network.framework has such keys, with the suites in which the key proves who both
@@ -139,23 +133,30 @@
 
         /// The chain as the system has evaluated it, or as the server sent it.
         fileprivate static func certificates(of trust: SecTrust) -> [SecCertificate] {
-            guard let chain = SecTrustCopyCertificateChain(trust) else { return [] }
-            return (0..<CFArrayGetCount(chain)).compactMap { index in
-                unsafe CFArrayGetValueAtIndex(chain, index).map {
+            SecTrustCopyCertificateChain(trust).map { certificates(in: $0) } ?? []
+        }
+
+        fileprivate static func certificates(in array: CFArray) -> [SecCertificate] {
+            (0..<CFArrayGetCount(array)).compactMap { index in
+                unsafe CFArrayGetValueAtIndex(array, index).map {
                     unsafe Unmanaged<SecCertificate>.fromOpaque($0).takeUnretainedValue()
                 }
             }
         }
 
-        private func setAnchors(of trust: SecTrust) -> Bool {
-            guard !options.trust.usesSystem || !authorities.isEmpty else { return true }
-            let anchors = unsafe withUnsafePointer(to: kCFTypeArrayCallBacks) {
+        /// Nil without memory.
+        fileprivate static func array(_ items: [AnyObject]) -> CFArray? {
+            let made = unsafe withUnsafePointer(to: kCFTypeArrayCallBacks) {
                 unsafe CFArrayCreateMutable(kCFAllocatorDefault, 0, $0)
             }
-            for der in authorities {
-                guard let certificate = Self.certificate(der) else { return false }
-                unsafe CFArrayAppendValue(anchors, Unmanaged.passUnretained(certificate).toOpaque())
-            }
+            for item in items { unsafe CFArrayAppendValue(made, Unmanaged.passUnretained(item).toOpaque()) }
+            return made
+        }
+
+        private func setAnchors(of trust: SecTrust) -> Bool {
+            guard !options.trust.usesSystem || !authorities.isEmpty else { return true }
+            let anchors = authorities.compactMap(Self.certificate)
+            guard anchors.count == authorities.count, let anchors = Self.array(anchors) else { return false }
             return SecTrustSetAnchorCertificates(trust, anchors) == errSecSuccess
                 && SecTrustSetAnchorCertificatesOnly(trust, !options.trust.usesSystem) == errSecSuccess
         }
@@ -255,7 +256,7 @@
             }
         }
 
-        private static func isSelfSigned(_ certificate: SecCertificate) -> Bool {
+        fileprivate static func isSelfSigned(_ certificate: SecCertificate) -> Bool {
             guard let issuer = SecCertificateCopyNormalizedIssuerSequence(certificate),
                 let subject = SecCertificateCopyNormalizedSubjectSequence(certificate)
             else { return false }
@@ -278,27 +279,34 @@
         }
     }
 
-    /// A `SecIdentity` that may be kept in options.
+    /// A `SecIdentity` that may be kept in options, with certificates above its own.
     struct SystemIdentity: @unchecked Sendable, Hashable {
-        // Sendable because an identity never changes.
+        // Sendable because identities and certificates never change.
         let identity: SecIdentity
+        let intermediates: [SecCertificate]
 
-        static func == (one: SystemIdentity, other: SystemIdentity) -> Bool { one.identity === other.identity }
+        static func == (one: SystemIdentity, other: SystemIdentity) -> Bool {
+            one.identity === other.identity && one.intermediates.elementsEqual(other.intermediates, by: ===)
+        }
         func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(identity)) }
     }
 
     extension TLSIdentity {
         /// An identity of the keychain. On Apple's systems only; OpenSSL cannot use it.
-        public static func keychain(_ identity: SecIdentity) -> TLSIdentity {
-            .system(SystemIdentity(identity: identity))
+        ///
+        /// - Parameters:
+        ///   - identity: the certificate and its key.
+        ///   - intermediates: the certificates of the authorities between it and the root, its own issuer's first. A server
+        ///     that knows the root alone refuses the client without them (RFC 5246 7.4.2). Default: none.
+        public static func keychain(_ identity: SecIdentity, intermediates: [SecCertificate] = []) -> TLSIdentity {
+            .system(SystemIdentity(identity: identity, intermediates: intermediates))
         }
 
         /// - Throws: `tlsConfiguration`, for what Network.framework cannot use too.
         func forNetwork() throws(TransportError) -> sec_identity_t {
             switch kind {
             case .system(let identity):
-                guard let made = sec_identity_create(identity.identity) else { throw unusable("it has no key") }
-                return made
+                return try shown(identity.identity, identity.intermediates)
             case .stored:
                 throw TransportError(
                     .unsupported,
@@ -338,14 +346,18 @@
             if status == errSecAuthFailed || status == errSecPkcs12VerifyFailure {
                 throw unusable(
                     passphrase == nil
-                        ? "it is encrypted. Set the identity's passphrase"
+                        ? "it is encrypted, or was made without a passphrase, which Apple's systems cannot all read. Set the "
+                            + "identity's passphrase, or make the container with one"
                         : "the passphrase is wrong, or the container is damaged")
             }
             guard status == errSecSuccess else {
                 if case .pem = kind {
                     throw unusable("\(Self.noKey), or one that this system can read (status \(status))")
                 }
-                throw unusable("it is not a PKCS #12 container (status \(status))")
+                throw unusable(
+                    "it is not a PKCS #12 container, or is encrypted in a way that this system cannot read (status "
+                        + "\(status)). Apple's systems read AES-256 with HMAC-SHA-256, as openssl pkcs12 -export of OpenSSL 3 "
+                        + "makes it, or an older one with -keypbe AES-256-CBC -certpbe AES-256-CBC -macalg sha256")
             }
             guard let items, CFArrayGetCount(items) > 0, let first = unsafe CFArrayGetValueAtIndex(items, 0) else {
                 throw unusable(Self.noKey)
@@ -362,8 +374,25 @@
             }
             let chain = unsafe CFDictionaryGetValue(item, Unmanaged.passUnretained(kSecImportItemCertChain).toOpaque())
                 .map { unsafe Unmanaged<CFArray>.fromOpaque($0).takeUnretainedValue() }
-            let made =
-                chain.map { sec_identity_create_with_certificates(identity, $0) } ?? sec_identity_create(identity)
+            return try shown(identity, chain.map { NetworkTLS.certificates(in: $0) } ?? [])
+        }
+
+        /// The identity with the certificates that a server is sent: the identity's own, which Network.framework adds by
+        /// itself, then each that certifies the one before. The root need not be among them, since a server has to know it
+        /// (RFC 5246 7.4.2).
+        ///
+        /// - Parameter chain: may begin with the identity's own, and end with the root.
+        private func shown(_ identity: SecIdentity, _ chain: [SecCertificate]) throws(TransportError) -> sec_identity_t
+        {
+            var certificate: SecCertificate?
+            _ = unsafe SecIdentityCopyCertificate(identity, &certificate)
+            let own = certificate.map { NetworkTLS.bytes(SecCertificateCopyData($0)) }
+            var issuers = chain.filter { NetworkTLS.bytes(SecCertificateCopyData($0)) != own }
+            if let last = issuers.last, NetworkRejection.isSelfSigned(last) { issuers.removeLast() }
+            let made: sec_identity_t? =
+                if issuers.isEmpty { sec_identity_create(identity) } else {
+                    NetworkTLS.array(issuers).flatMap { sec_identity_create_with_certificates(identity, $0) }
+                }
             guard let made else { throw unusable("it has no key") }
             return made
         }

@@ -295,12 +295,15 @@ public struct TLSIdentity: Sendable, Hashable {
     }
 
     /// Certificate and key in a PKCS #12 container (`.p12`, `.pfx`), on every system.
+    ///
+    /// Apple's systems read one that has a passphrase and is encrypted with AES-256 and HMAC-SHA-256, as `openssl pkcs12
+    /// -export` of OpenSSL 3 makes it. OpenSSL reads the others too.
     public static func pkcs12(_ source: PEMSource, passphrase: String? = nil) -> TLSIdentity {
         TLSIdentity(.pkcs12(source), passphrase: passphrase)
     }
 
     /// A key that stays where it is, in a token, a security module or a TPM, and is named by a URI. OpenSSL only; on Apple's
-    /// systems see `TLSIdentity.keychain(_:)`.
+    /// systems see `TLSIdentity.keychain(_:intermediates:)`.
     ///
     /// - `pkcs11:token=meter;object=key;type=private` (RFC 7512) by OpenSSL's provider `pkcs11`, which is loaded if OpenSSL's
     ///   configuration has not done so.

@@ -269,7 +269,16 @@
                 FakeOpenSSL.certificateFree(certificate)
                 FakeOpenSSL.keyFree(key)
             }
-            return use(connection, certificate) == 1 && useKey(connection, key) == 1 ? 1 : 0
+            guard use(connection, certificate) == 1, useKey(connection, key) == 1 else { return 0 }
+            // As Network.framework: the identity's own certificate first, then all others as they were given.
+            let control: @convention(c) (Pointer?, Int32, Int, Pointer?) -> Int = FakeOpenSSL.function("SSL_ctrl")
+            let (chain, copies) = (Int32(89), 1)
+            for issuer in identity.chain {
+                let parsed = FakeOpenSSL.certificate(issuer.der)
+                defer { FakeOpenSSL.certificateFree(parsed) }
+                guard control(connection, chain, copies, parsed) == 1 else { return 0 }
+            }
+            return 1
         }
 
         /// Lets a block run on its queue and waits for what it completes with.

@@ -171,6 +171,18 @@
             }
         }
 
+        /// Whether Apple's importer knows the algorithms that a container names: of PBES2 only AES-256 in CBC, with PBKDF2 by
+        /// HMAC-SHA-256, and otherwise those of RFC 7292.
+        private static func readsEncryption(of container: [UInt8]) -> Bool {
+            func names(_ identifier: [UInt8]) -> Bool {
+                container.indices.contains { container[$0...].starts(with: identifier) }
+            }
+            let pbes2: [UInt8] = [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x05, 0x0D]
+            let aes256: [UInt8] = [0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x01, 0x2A]
+            let hmacWithSHA256: [UInt8] = [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x02, 0x09]
+            return !names(pbes2) || (names(aes256) && names(hmacWithSHA256))
+        }
+
         func importPKCS12(
             _ data: CFData, _ options: CFDictionary, _ items: UnsafeMutablePointer<CFArray?>
         ) -> OSStatus {
@@ -192,6 +204,9 @@
             }
             guard let file else { return errSecDecode }
             defer { free(file) }
+            guard Self.readsEncryption(of: bytes) else { return errSecDecode }
+            // Some of Apple's systems read a container without a passphrase.
+            if passphrase?.isEmpty != false { return errSecAuthFailed }
             var (key, certificate, others): (Pointer?, Pointer?, Pointer?) = (nil, nil, nil)
             guard parse(file, passphrase ?? "", &key, &certificate, &others) == 1 else { return errSecAuthFailed }
             // Apple's import goes by localKeyID alone; OpenSSL finds no certificate for a key of another one.

@@ -276,6 +276,86 @@
             #expect(error?.message.contains("does not belong to its certificate") == true)
         }
 
+        /// An identity as the keychain has it.
+        private func keychainIdentity(_ pair: Certificates.Pair) throws -> SecIdentity {
+            let key = try PrivateKey(.file(pair.key), passphrase: nil)
+            return SecIdentity(certificate: try certificate(pair).der, key: key.encoded)
+        }
+
+        private func certificate(_ pair: Certificates.Pair) throws -> SecCertificate {
+            SecCertificate(der: try PEMSource.file(pair.certificate).certificates("certificate")[0])
+        }
+
+        @Test func `a client shows the certificates between its own and the root, each once`() async throws {
+            let certificates = Certificates()
+            let identity = try keychainIdentity(certificates.issuedClient)
+            let (intermediate, root) = (
+                try certificate(certificates.intermediate), try certificate(certificates.authority)
+            )
+            let files = [certificates.issuedClient.certificate, certificates.intermediate.certificate]
+            let text = try files.map { String(decoding: try FileSystem().contents(of: $0) ?? [], as: UTF8.self) }
+                .joined()
+            let identities: [TLSIdentity] = [
+                .pkcs12(.file(certificates.issuedClient.container), passphrase: certificates.passphrase),
+                TLSIdentity(certificates: .text(text), key: .file(certificates.issuedClient.key)),
+                .keychain(identity, intermediates: [intermediate]),
+                // As the keychain returns a chain.
+                .keychain(
+                    identity, intermediates: [try certificate(certificates.issuedClient), intermediate, root]),
+            ]
+            let server = try TLSTestServer.start(certificates.server) {
+                $0.clientAuthority = certificates.authority.certificate
+            }
+            for identity in identities {
+                // Network.framework adds the identity's own certificate itself.
+                let shown = try #require(try identity.forNetwork() as? FakeIdentity)
+                #expect(shown.chain.map(\.der) == [intermediate.der], "\(identity)")
+                var options = TLSOptions.trusting(certificates)
+                options.identity = identity
+                let stream = try await connect(server, options)
+                let link = Link(machine: SinkMachine(), loop: .shared, maximumOutboxBytes: 1 << 20)
+                link.attach(stream)
+                #expect(await eventually { link.perform { $0.isOpen } })
+                // The server has accepted the client's certificate when it answers.
+                link.perform { $0.output += Array("line\n".utf8) }
+                #expect(await eventually { link.perform { !$0.received.isEmpty } }, "\(identity)")
+                link.dropConnection()
+            }
+            #expect(TLSIdentity.keychain(identity) == .keychain(identity))
+            #expect(TLSIdentity.keychain(identity) != .keychain(identity, intermediates: [intermediate]))
+
+            let alone = try #require(try TLSIdentity.keychain(identity).forNetwork() as? FakeIdentity)
+            #expect(alone.chain.isEmpty)
+            let error = try await refusal(certificates.server, asksForCertificate: true) {
+                $0.identity = .keychain(identity)
+            }
+            #expect(error.code == .clientCertificateRefused)
+        }
+
+        @Test func `a PKCS 12 container that Apple's systems cannot read is named with what they read`() async throws {
+            let certificates = Certificates()
+            _ = try TLSIdentity.pkcs12(
+                .file(certificates.clientContainerWithAES), passphrase: certificates.passphrase
+            ).forNetwork()
+            for (file, passphrase, advice) in [
+                (
+                    certificates.client.container, nil,
+                    ["is encrypted", "without a passphrase", "make the container with one"]
+                ),
+                (
+                    certificates.clientContainerWithAES128, certificates.passphrase,
+                    ["AES-256 with HMAC-SHA-256", "-26275"]
+                ),
+                (certificates.client.certificate, certificates.passphrase, ["is not a PKCS #12 container", "-26275"]),
+            ] {
+                let error = #expect(throws: TransportError.self) {
+                    try TLSIdentity.pkcs12(.file(file), passphrase: passphrase).forNetwork()
+                }
+                #expect(error?.code == .tlsConfiguration)
+                for text in advice { #expect(error?.message.contains(text) == true, "\(error?.message ?? "")") }
+            }
+        }
+
         @Test func `a server that does not speak TLS, and one that ends in the middle, are told apart`() async throws {
             let certificates = Certificates()
             let listener = try await Listener.listen(on: .host("127.0.0.1", port: 0), loop: .shared) { stream in
