@@ -158,8 +158,19 @@ extension TransportError {
                     + "NSLocalNetworkUsageDescription, and the settings under Privacy & Security, Local Network."
             }
         #endif
+        if code == EPERM { advice = sandboxAdvice }
         return TransportError(
             .unreachable, "\(peer) cannot be reached: \(System.describe(code)).\(advice)", errno: code)
+    }
+
+    /// What else may be the reason where the App Sandbox denies an app its connections and its look-ups, and says no more than
+    /// that; empty where there is none. Over fakes of Apple's frameworks as on a Mac.
+    static var sandboxAdvice: String {
+        #if os(macOS) || targetEnvironment(macCatalyst) || (os(Linux) && canImport(Network))
+            " If the app is sandboxed, it needs Outgoing Connections (Client)."
+        #else
+            ""
+        #endif
     }
 
     /// The connection to `peer` broke; `code` is the system's reason, or 0.

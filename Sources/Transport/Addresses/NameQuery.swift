@@ -60,7 +60,8 @@ package struct NameQuery: Hashable, Sendable {
         let reason = unsafe code == 0 ? "no address" : String(cString: gai_strerror(code))
         guard code == EAI_AGAIN else {
             return TransportError(
-                .unknownHost, "Cannot find the host '\(name)': \(reason). Check its spelling and DNS.")
+                .unknownHost,
+                "Cannot find the host '\(name)': \(reason). Check its spelling and DNS." + TransportError.sandboxAdvice)
         }
         return TransportError(
             .unknownHost,

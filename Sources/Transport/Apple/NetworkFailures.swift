@@ -74,9 +74,14 @@
                 return posix(code.rawValue, isOpen)
             case .tls(let status):
                 return tls(status, isOpen, hasDelivered)
+            // kDNSServiceErr_PolicyDenied of dns_sd.h: the look-up itself uses the local network.
+            case .dns(-65570):
+                return localNetworkDenied()
             case .dns(let code):
                 return TransportError(
-                    .unknownHost, "Cannot find the host of \(peerName): DNS error \(code). Check its spelling and DNS.")
+                    .unknownHost,
+                    "Cannot find the host of \(peerName): DNS error \(code). Check its spelling and DNS."
+                        + TransportError.sandboxAdvice)
             default:
                 return TransportError(.unreachable, "Cannot connect to \(peerName): \(error).")
             }
@@ -85,8 +90,31 @@
         /// Why there is no path to the peer; nil if there is one.
         func error(without path: NWPath?) -> TransportError? {
             guard let path, path.status == .unsatisfied else { return nil }
-            guard path.unsatisfiedReason == .localNetworkDenied else { return posix(ENETDOWN, false) }
-            return TransportError(
+            switch path.unsatisfiedReason {
+            case .localNetworkDenied:
+                return localNetworkDenied()
+            case .cellularDenied:
+                return TransportError(
+                    .unreachable,
+                    "\(peerName) cannot be reached: the person has switched mobile data off for this app. Ask for it in the "
+                        + "settings (Mobile Data or Cellular), or for Wi-Fi.", errno: ENETDOWN)
+            case .wifiDenied:
+                return TransportError(
+                    .unreachable,
+                    "\(peerName) cannot be reached: the person has not allowed this app to use Wi-Fi. Ask for it in the app's "
+                        + "settings (Wireless Data), or for mobile data.", errno: ENETDOWN)
+            case .vpnInactive:
+                return TransportError(
+                    .unreachable,
+                    "\(peerName) cannot be reached: this app needs a VPN that is not active. Switch it on in the settings "
+                        + "(VPN).", errno: ENETDOWN)
+            default:
+                return posix(ENETDOWN, false)
+            }
+        }
+
+        private func localNetworkDenied() -> TransportError {
+            TransportError(
                 .localNetworkDenied,
                 "\(peerName) is on the local network, which this app may not use. Ask the person to allow it in the "
                     + "settings (Privacy & Security, Local Network), and give the reason as "

@@ -97,6 +97,27 @@
             await server.close()
         }
 
+        @Test(arguments: [
+            (NWPath.UnsatisfiedReason.cellularDenied, TransportError.Code.unreachable, "mobile data off for this app"),
+            (.wifiDenied, .unreachable, "allowed this app to use Wi-Fi"),
+            (.vpnInactive, .unreachable, "a VPN that is not active"),
+            (.localNetworkDenied, .localNetworkDenied, "Local Network"),
+            (.notAvailable, .unreachable, "no network now"),
+        ])
+        func `an attempt that has no path names the reason`(
+            reason: NWPath.UnsatisfiedReason, code: TransportError.Code, text: String
+        ) async throws {
+            let setting = try Setting(.automatic)
+            defer { FakeNetwork.setPath(.satisfied) }
+            FakeNetwork.setPath(.unsatisfied, because: reason)
+            let error = await #expect(throws: TransportError.self) {
+                try await Connector.connectByNetwork(
+                    to: .host("127.0.0.1", port: 1), timeout: 1_000_000, loop: setting.loop)
+            }
+            #expect(error?.code == code)
+            #expect(error?.message.contains(text) == true, "\(error?.message ?? "")")
+        }
+
         /// A stream over a connection that is ready.
         private func stream(to port: UInt16, grace: DispatchTimeInterval) async throws -> NetworkStream {
             let endpoint = try #require(NWEndpoint(Endpoint.host("127.0.0.1", port: port)))

@@ -155,6 +155,29 @@
         }
 
         private func connect(to endpoint: Endpoint) async throws(TransportError) -> any ByteStream {
+        @Test func `what a setting or the App Sandbox denies is named`() async throws {
+            let failures = NetworkFailures(peerName: "the server")
+            let policyDenied: Int32 = -65570
+            let noSuchRecord: Int32 = -65554
+            let table: [(NWError, TransportError.Code, String)] = [
+                (.dns(policyDenied), .localNetworkDenied, "NSLocalNetworkUsageDescription"),
+                (.dns(noSuchRecord), .unknownHost, "Outgoing Connections (Client)"),
+                (try #require(.system(EPERM)), .unreachable, "Outgoing Connections (Client)"),
+            ]
+            for (system, code, advice) in table {
+                let error = failures.error(system, isOpen: false)
+                #expect(error.code == code, "\(system)")
+                #expect(error.message.contains(advice), "\(error)")
+            }
+            // Sockets are denied the same.
+            #expect(TransportError.unreachable("the server", EPERM).message.contains("Outgoing Connections (Client)"))
+            let error = await #expect(throws: TransportError.self) {
+                try await Connector.connect(
+                    to: .host("nowhere.invalid", port: 1), timeout: 20_000_000_000, loop: EventLoop.shared)
+            }
+            #expect(error?.message.contains("Outgoing Connections (Client)") == true)
+        }
+
             try await Connector.connectByNetwork(to: endpoint, timeout: 20_000_000_000, loop: .shared)
         }
     }
