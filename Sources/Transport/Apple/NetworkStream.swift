@@ -17,6 +17,8 @@
         static let maximumUnsent = 256 * 1024
         /// Each send is an object with a closure: many small ones would outgrow their bytes.
         private static let maximumSends = 64
+        /// Small enough for a slow link to complete one within a second, which shows that it moves.
+        private static let longestSend = 16 * 1024
 
         fileprivate struct State {
             var chunks: [Data] = []
@@ -29,6 +31,8 @@
             var unsent = 0
             var sends = 0
             var written = 0
+            /// How many of these bytes Network.framework has processed.
+            var passedOn = 0
             var isFinished = false
             var isClosed = false
             var failure: TransportError?
@@ -50,6 +54,7 @@
         private var notifier: StreamNotifier?
 
         var callersMaySend: Bool { true }
+        var keepsWrittenBytes: Bool { true }
 
         /// Takes over a connection that has been started on `queue` and is ready.
         ///
@@ -167,7 +172,7 @@
                 if let failure = state.failure { return (.failed(failure.errno), 0) }
                 if state.isClosed || state.isFinished { return (.failed(EPIPE), 0) }
                 guard state.canWrite else { return (.wouldBlock, 0) }
-                let count = min(buffer.count, Self.maximumUnsent - state.unsent)
+                let count = min(buffer.count, Self.maximumUnsent - state.unsent, Self.longestSend)
                 state.unsent += count
                 state.sends += 1
                 state.written += count
@@ -183,7 +188,9 @@
 
         /// Network.framework does not report what the peer's TCP has acknowledged: 0 is the lower bound that is
         /// always right, so that a silent server is never taken for a living one.
-        var progress: StreamProgress { StreamProgress(written: state.withLock { $0.written }, acknowledged: 0) }
+        var progress: StreamProgress {
+            state.withLock { StreamProgress(written: $0.written, acknowledged: 0, passedOn: $0.passedOn) }
+        }
 
         /// What has come and was not read.
         var unreadBytes: Int { state.withLock { $0.unread } }
@@ -199,6 +206,7 @@
                 let couldWrite = state.canWrite
                 state.unsent -= count
                 state.sends -= 1
+                if error == nil { state.passedOn += count }
                 return (!couldWrite && state.canWrite, state.sends == 0)
             }
             if let error { return fail(error) }

@@ -41,7 +41,15 @@ extension Link where Machine: ~Copyable {
     /// ends. The peer's last bytes are still read, because a close with unread bytes would reset what we sent.
     func closeInOrder(at now: Int64) {
         if let layers, layers.beginClosing(), layers.hasOutput { return settle(at: now) }
-        finishConnection(at: now)
+        guard !isFinishing, let stream = state.withLock({ $0.stream }) else { return }
+        guard stream.keepsWrittenBytes else { return finishConnection(at: now) }
+        // A program may exit as soon as the callers continue, and would take the last bytes with it.
+        isFinishing = true
+        closing = ClosingProgress()
+        Lingering.start(stream, loop: loop, at: now) { [self] in
+            guard isFinishing, state.withLock({ $0.stream === stream }) else { return }
+            detachStream(nil, at: loop.now)
+        }
     }
 
     /// Neither side has more to send: ends our direction of the stream, and closes it once the peer has ended too, or after
@@ -56,7 +64,11 @@ extension Link where Machine: ~Copyable {
     func endConnection(_ error: TransportError?, at now: Int64) {
         let (stream, isAbandoned) = state.withLock { ($0.stream, machine.value.abandonsOutput) }
         guard let stream else { return }
-        if isAbandoned { stream.abort() } else { stream.close() }
+        if isAbandoned {
+            stream.abort()
+        } else if !isFinishing {
+            stream.close()
+        }
         detachStream(error, at: now)
     }
 
@@ -98,6 +110,7 @@ extension Link where Machine: ~Copyable {
         connections.subtract(1, ordering: .relaxed)
         sendIsBlocked = false
         isReadingPaused = false
+        isFinishing = false
         closing = ClosingProgress()
         layers = nil
         tail = []
@@ -111,7 +124,7 @@ extension Link where Machine: ~Copyable {
 /// Watches over the last bytes of a connection: as long as they move, they may take their time.
 struct ClosingProgress {
     private var deadline = Int64.max
-    private var start = StreamProgress()
+    private var start = StreamProgress.Movement()
 
     /// Timeout for a peer that takes nothing of the remaining bytes, in nanoseconds.
     static let patience: Int64 = 5_000_000_000
@@ -120,7 +133,7 @@ struct ClosingProgress {
     mutating func begin(at now: Int64, _ progress: @autoclosure () -> StreamProgress) -> Int64 {
         if deadline == .max {
             deadline = now.advanced(byNanoseconds: Self.patience)
-            start = progress()
+            start = progress().movement
         }
         return deadline
     }
@@ -128,7 +141,7 @@ struct ClosingProgress {
     /// Whether the timeout has passed; ends the watch if bytes have moved since.
     mutating func isDue(at now: Int64, _ progress: StreamProgress) -> Bool {
         guard now >= deadline else { return false }
-        if !progress.hasMoved(since: start) { return true }
+        if progress.movement == start { return true }
         deadline = .max
         return false
     }
@@ -143,18 +156,27 @@ final class Lingering: LoopHandler, @unchecked Sendable {
     // Sendable because all is touched on the loop's thread only.
     private let stream: any ByteStream
     private var closing = ClosingProgress()
+    /// Called when the peer has ended, or none of the last bytes has moved for a second.
+    private var waiter: (() -> Void)?
+    /// How far they had come when that was last looked at.
+    private var movement: StreamProgress.Movement
 
     /// Nanoseconds after which it is looked how far our bytes have come.
     private static let pause: Int64 = 1_000_000_000
 
-    private init(_ stream: any ByteStream, loop: EventLoop) {
+    private init(_ stream: any ByteStream, loop: EventLoop, _ waiter: (() -> Void)?) {
         self.stream = stream
+        self.waiter = waiter
+        movement = stream.progress.movement
         super.init(loop: loop)
     }
 
     /// Ends our direction of the stream, and takes the place of the handler that is attached.
-    static func start(_ stream: any ByteStream, loop: EventLoop, at now: Int64) {
-        let lingering = Lingering(stream, loop: loop)
+    ///
+    /// - Parameter waiter: called once on the loop's thread, when the peer has ended its direction too, or none of the last
+    ///   bytes has moved for a second.
+    static func start(_ stream: any ByteStream, loop: EventLoop, at now: Int64, waiter: (() -> Void)? = nil) {
+        let lingering = Lingering(stream, loop: loop, waiter)
         stream.endWriting()
         stream.attach(lingering, interest: .read)
         loop.setDeadline(lingering, to: now.advanced(byNanoseconds: pause))
@@ -169,6 +191,8 @@ final class Lingering: LoopHandler, @unchecked Sendable {
 
     override func deadlineReached(at now: Int64) {
         let progress = stream.progress
+        if progress.movement == movement { resume() }
+        movement = progress.movement
         _ = closing.begin(at: now, progress)
         guard progress.acknowledged < progress.written, !closing.isDue(at: now, progress) else {
             return finish()
@@ -179,5 +203,10 @@ final class Lingering: LoopHandler, @unchecked Sendable {
     private func finish() {
         loop.setDeadline(self, to: .max)
         stream.close()
+        resume()
+    }
+
+    private func resume() {
+        waiter.take()?()
     }
 }

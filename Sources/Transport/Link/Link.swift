@@ -52,6 +52,8 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
     /// What the selector watches the stream for.
     @safe @exclusivity(unchecked) var watched: Readiness = []
     @safe @exclusivity(unchecked) var isReadingPaused = false
+    /// Whether our direction of the stream has ended, and what is left of the connection is another handler's.
+    @safe @exclusivity(unchecked) var isFinishing = false
     @safe @exclusivity(unchecked) var layers: LayerStack?
     @safe @exclusivity(unchecked) var lastAfterLock: Machine.AfterLock?
     var closing = ClosingProgress()
@@ -188,7 +190,7 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
             received = LinkTraffic.Half()
             deadline = machine.value.nextDeadline
             var next = SettleStep.nothing
-            if let stream = state.stream {
+            if !isFinishing, let stream = state.stream {
                 state.answerBytes = layers?.outputCount ?? 0
                 isReadingPaused = wantsReadingPaused(state)
                 state.readingIsPaused = isReadingPaused
@@ -205,7 +207,7 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
                 }
             }
             state.armedDeadline = deadline
-            return (next, state.stream)
+            return (next, isFinishing ? nil : state.stream)
         }
         loop.setDeadline(self, to: deadline)
         if let stream { watch(stream) }

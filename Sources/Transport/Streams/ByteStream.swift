@@ -25,6 +25,8 @@ package protocol ByteStream: AnyObject, Sendable {
     func abort()
     /// Whether callers may write from their own threads.
     var callersMaySend: Bool { get }
+    /// Whether bytes that were written wait in this process, and are lost if it exits before they have left.
+    var keepsWrittenBytes: Bool { get }
     /// The peer, for messages to people.
     var peerName: String { get }
     /// What a `failed` result of this stream means; `code` is what it carried.
@@ -35,6 +37,8 @@ extension ByteStream {
     package func abort() { close() }
 
     package var written: Int { progress.written }
+
+    package var keepsWrittenBytes: Bool { false }
 
     /// Writes `bytes` from `offset`, which it moves, to `end`, until all of them are written or the stream takes no more.
     ///
@@ -62,14 +66,21 @@ package struct StreamProgress: Sendable, Equatable {
     /// Bytes among them that the peer's system has acknowledged: a lower bound while others are being written.
     package var acknowledged = 0
 
-    /// Whether bytes were acknowledged meanwhile, or accepted where the stream reports no acknowledgements.
-    func hasMoved(since earlier: StreamProgress) -> Bool {
-        acknowledged != earlier.acknowledged || (acknowledged == 0 && written != earlier.written)
+    /// Bytes among them that the stream keeps no longer: all, unless it keeps written bytes.
+    package var passedOn = 0
+
+    /// Changes when bytes have moved: when some were acknowledged or, where the stream reports no acknowledgements, passed on.
+    var movement: Movement { Movement(acknowledged: acknowledged, passedOn: acknowledged == 0 ? passedOn : 0) }
+
+    struct Movement: Equatable {
+        var acknowledged = 0
+        var passedOn = 0
     }
 
-    package init(written: Int = 0, acknowledged: Int = 0) {
+    package init(written: Int = 0, acknowledged: Int = 0, passedOn: Int? = nil) {
         self.written = written
         self.acknowledged = acknowledged
+        self.passedOn = passedOn ?? written
     }
 }
 

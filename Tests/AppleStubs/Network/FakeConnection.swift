@@ -32,6 +32,8 @@
             var bytes: [UInt8]
             var written = 0
             var isEncoded = false
+            /// Whether its time on a slow link is over; nil before that has begun.
+            var mayLeave: Bool?
             let count: Int
             let isFinal: Bool
             let completion: Sent
@@ -312,6 +314,7 @@
             }
             while handshake.isEmpty, !sends.isEmpty {
                 if hasFinished { return failSends(posix(EPIPE)) }
+                guard mayLeave() else { return }
                 if let tls, !sends[0].isEncoded { sends[0].encode(tls) }
                 while sends[0].written < sends[0].bytes.count {
                     let count = transmit(sends[0].bytes[sends[0].written...])
@@ -325,6 +328,22 @@
                 }
                 complete(send, nil)
             }
+        }
+
+        /// Whether the first send may leave; called again when it may.
+        private func mayLeave() -> Bool {
+            if let mayLeave = sends[0].mayLeave { return mayLeave }
+            guard let speed = FakeNetwork.faults.bytesPerSecond[port], sends[0].count > 0 else {
+                sends[0].mayLeave = true
+                return true
+            }
+            sends[0].mayLeave = false
+            own.asyncAfter(deadline: .now() + .microseconds(sends[0].count * 1_000_000 / speed)) {
+                guard !self.sends.isEmpty else { return }
+                self.sends[0].mayLeave = true
+                self.writeMore()
+            }
+            return false
         }
 
         private func transmit(_ bytes: ArraySlice<UInt8>) -> Int {

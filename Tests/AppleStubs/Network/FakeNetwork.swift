@@ -8,6 +8,9 @@ package enum FakeNetwork {
     package struct Faults: Sendable {
         /// Whether a TLS failure is reported as `.waiting`, as Apple's systems do in some versions, and not `.failed`.
         package var reportsTLSFailuresAsWaiting = false
+        /// How fast connections pass on what is sent, by the server's port; all others do so at once. Nothing of a send leaves
+        /// before the time for all of it is over.
+        package var bytesPerSecond: [UInt16: Int] = [:]
         package init() {}
     }
 

@@ -58,8 +58,39 @@
             let stream = try await setting.streams().client
             let result = Array("line\n".utf8).withUnsafeBytes { stream.write(from: $0) }
             #expect(result == .bytes(5))
-            #expect(stream.progress == StreamProgress(written: 5, acknowledged: 0))
+            #expect(await eventually { stream.progress == StreamProgress(written: 5, acknowledged: 0, passedOn: 5) })
             setting.loop.execute { stream.close() }
+        }
+
+        @Test func `a connection has ended only when the peer has its last bytes`() async throws {
+            let line = Array("0123456789\n".utf8)
+            // Half a second passes before anything is sent.
+            let (ends, port) = try await slowLinks(bytesPerSecond: line.count * 2)
+            defer { FakeNetwork.faults.bytesPerSecond[port] = nil }
+            ends.client.perform { machine in
+                machine.output += line
+                machine.wantsClose = true
+            }
+            #expect(await eventually { ends.client.probe.ends.count == 1 })
+            #expect(ends.server.probe.bytes == line)
+            #expect(ends.client.probe.ends == [nil])
+        }
+
+        @Test func `last bytes that leave slowly all arrive`() async throws {
+            let (ends, port) = try await slowLinks(bytesPerSecond: 20_000)
+            defer { FakeNetwork.faults.bytesPerSecond[port] = nil }
+            // All that the stream keeps.
+            let line = [UInt8](repeating: 65, count: NetworkStream.maximumUnsent - 1) + [10]
+            ends.client.perform { machine in
+                machine.output += line
+                machine.wantsClose = true
+            }
+            #expect(await eventually { ends.client.traffic.bytesSent == line.count })
+            // The owner does not wait for so long.
+            ends.client.dropConnection()
+            #expect(await eventually { ends.client.probe.ends.count == 1 })
+            #expect(await eventually { ends.server.probe.ends.count == 1 })
+            #expect(ends.server.probe.byteCount == line.count)
         }
 
         @Test func `the service class is the connection's`() async throws {
@@ -124,6 +155,29 @@
             #expect(error.message.contains("NSLocalNetworkUsageDescription"))
         }
 
+        @Test func `what a setting or the App Sandbox denies is named`() async throws {
+            let failures = NetworkFailures(peerName: "the server")
+            let policyDenied: Int32 = -65570
+            let noSuchRecord: Int32 = -65554
+            let table: [(NWError, TransportError.Code, String)] = [
+                (.dns(policyDenied), .localNetworkDenied, "NSLocalNetworkUsageDescription"),
+                (.dns(noSuchRecord), .unknownHost, "Outgoing Connections (Client)"),
+                (try #require(.system(EPERM)), .unreachable, "Outgoing Connections (Client)"),
+            ]
+            for (system, code, advice) in table {
+                let error = failures.error(system, isOpen: false)
+                #expect(error.code == code, "\(system)")
+                #expect(error.message.contains(advice), "\(error)")
+            }
+            // Sockets are denied the same.
+            #expect(TransportError.unreachable("the server", EPERM).message.contains("Outgoing Connections (Client)"))
+            let error = await #expect(throws: TransportError.self) {
+                try await Connector.connect(
+                    to: .host("nowhere.invalid", port: 1), timeout: 20_000_000_000, loop: EventLoop.shared)
+            }
+            #expect(error?.message.contains("Outgoing Connections (Client)") == true)
+        }
+
         @Test func `a refused connection and an unknown host have their errors`() async throws {
             await #expect { _ = try await connect(to: .host("127.0.0.1", port: UInt16(FreePort.next()))) } throws: {
                 ($0 as? TransportError)?.code == .connectionRefused
@@ -154,30 +208,27 @@
             await server.close()
         }
 
-        private func connect(to endpoint: Endpoint) async throws(TransportError) -> any ByteStream {
-        @Test func `what a setting or the App Sandbox denies is named`() async throws {
-            let failures = NetworkFailures(peerName: "the server")
-            let policyDenied: Int32 = -65570
-            let noSuchRecord: Int32 = -65554
-            let table: [(NWError, TransportError.Code, String)] = [
-                (.dns(policyDenied), .localNetworkDenied, "NSLocalNetworkUsageDescription"),
-                (.dns(noSuchRecord), .unknownHost, "Outgoing Connections (Client)"),
-                (try #require(.system(EPERM)), .unreachable, "Outgoing Connections (Client)"),
-            ]
-            for (system, code, advice) in table {
-                let error = failures.error(system, isOpen: false)
-                #expect(error.code == code, "\(system)")
-                #expect(error.message.contains(advice), "\(error)")
+        /// Two links; what the client's sends leaves at this speed.
+        private func slowLinks(bytesPerSecond: Int) async throws -> (ends: Ends, port: UInt16) {
+            let setting = try Setting(.automatic, .network)
+            let accepted = Mutex<SocketStream?>(nil)
+            let listener = try await Listener.listen(on: .host("127.0.0.1", port: 0), loop: setting.loop) { stream in
+                accepted.withLock { $0 = stream }
             }
-            // Sockets are denied the same.
-            #expect(TransportError.unreachable("the server", EPERM).message.contains("Outgoing Connections (Client)"))
-            let error = await #expect(throws: TransportError.self) {
-                try await Connector.connect(
-                    to: .host("nowhere.invalid", port: 1), timeout: 20_000_000_000, loop: EventLoop.shared)
-            }
-            #expect(error?.message.contains("Outgoing Connections (Client)") == true)
+            FakeNetwork.faults.bytesPerSecond[listener.port] = bytesPerSecond
+            let stream = try await Connector.connectByNetwork(
+                to: .host("127.0.0.1", port: listener.port), timeout: 20_000_000_000, loop: setting.loop)
+            #expect(await eventually { accepted.withLock { $0 != nil } })
+            let ends = Ends(setting, client: setting.link(Probe()), server: setting.link(Probe()))
+            ends.client.attach(stream)
+            ends.server.attach(try #require(accepted.withLock { $0 }))
+            #expect(await ends.areOpen())
+            let port = listener.port
+            await listener.close()
+            return (ends, port)
         }
 
+        private func connect(to endpoint: Endpoint) async throws(TransportError) -> any ByteStream {
             try await Connector.connectByNetwork(to: endpoint, timeout: 20_000_000_000, loop: .shared)
         }
     }

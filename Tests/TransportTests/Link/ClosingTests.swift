@@ -177,6 +177,85 @@ import Transport
         #expect(!Self.isOpen(server))
     }
 
+    /// A client that has written a thousand bytes to a stream that keeps what the server has not read, and is leaving.
+    private static func keeping() async throws -> (clock: ManualClock, client: Link<LineMachine>, server: MemoryStream)
+    {
+        let clock = try ManualClock()
+        let pair = MemoryPair.make()
+        let client = Link(machine: LineMachine(Probe()), loop: clock.loop, maximumOutboxBytes: 1 << 20)
+        client.attach(FaultyStream(pair.client, keepsWrittenBytes: true))
+        await clock.waitUntilQuiet()
+        client.perform { machine in
+            machine.output += [UInt8](repeating: 65, count: 1000)
+            machine.wantsClose = true
+        }
+        await clock.waitUntilQuiet()
+        return (clock, client, pair.server)
+    }
+
+    @Test func `a connection has ended when the peer has ended it, if its last bytes are still in the process`()
+        async throws
+    {
+        let (clock, client, server) = try await Self.keeping()
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 100, alignment: 1)
+        defer { unsafe buffer.deallocate() }
+        for _ in 0..<10 {
+            await clock.advance(by: .milliseconds(900))
+            #expect(client.probe.ends == [])
+            #expect(unsafe server.read(into: buffer) == .bytes(100))
+        }
+        #expect(unsafe server.read(into: buffer) == .endOfStream)
+        // What the peer still says is dropped.
+        #expect(Self.isOpen(server))
+        await clock.waitUntilQuiet()
+        #expect(client.probe.ends == [] && client.probe.byteCount == 0)
+        server.close()
+        await clock.waitUntilQuiet()
+        #expect(client.probe.ends == [nil])
+    }
+
+    @Test
+    func `a connection has ended after a second in which none of its last bytes moved, and they may still arrive`()
+        async throws
+    {
+        let (clock, client, server) = try await Self.keeping()
+        await clock.advance(by: .milliseconds(900))
+        #expect(client.probe.ends == [])
+        await clock.advance(by: .milliseconds(100))
+        #expect(client.probe.ends == [nil])
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 100, alignment: 1)
+        defer { unsafe buffer.deallocate() }
+        for _ in 0..<9 {
+            await clock.advance(by: .seconds(3))
+            #expect(Self.isOpen(server))
+            #expect(unsafe server.read(into: buffer) == .bytes(100))
+        }
+    }
+
+    @Test func `the last bytes still arrive when the owner no longer waits for the end, and another connection begins`()
+        async throws
+    {
+        let (clock, client, server) = try await Self.keeping()
+        client.dropConnection()
+        await clock.waitUntilQuiet()
+        #expect(client.probe.ends == [nil])
+        let next = MemoryPair.make()
+        client.attach(next.client)
+        await clock.waitUntilQuiet()
+        #expect(client.probe.openings == 2)
+        await clock.advance(by: .seconds(2))
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 2000, alignment: 1)
+        defer { unsafe buffer.deallocate() }
+        #expect(Self.isOpen(server))
+        #expect(unsafe server.read(into: buffer) == .bytes(1000))
+        server.close()
+        await clock.waitUntilQuiet()
+        #expect(client.probe.ends == [nil])
+        client.append([66, 10])
+        await clock.waitUntilQuiet()
+        #expect(unsafe next.server.read(into: buffer) == .bytes(2))
+    }
+
     /// A client that has written a thousand bytes, all that it had, and left; the server has not read them.
     private static func closing() async throws -> (clock: ManualClock, server: MemoryStream) {
         let clock = try ManualClock()

@@ -7,10 +7,14 @@ final class FaultyStream: ByteStream {
     private let inner: MemoryStream
     private let fails = Atomic(false)
     private let answer: (@Sendable () -> IOResult?)?
+    let keepsWrittenBytes: Bool
 
-    /// - Parameter answer: called for each write, on the thread that writes; nil lets it happen.
-    init(_ inner: MemoryStream, answer: (@Sendable () -> IOResult?)? = nil) {
+    /// - Parameters:
+    ///   - keepsWrittenBytes: whether what the peer has not read counts as bytes that have not left the process.
+    ///   - answer: called for each write, on the thread that writes; nil lets it happen.
+    init(_ inner: MemoryStream, keepsWrittenBytes: Bool = false, answer: (@Sendable () -> IOResult?)? = nil) {
         self.inner = inner
+        self.keepsWrittenBytes = keepsWrittenBytes
         self.answer = answer
     }
 
@@ -30,6 +34,10 @@ final class FaultyStream: ByteStream {
     func detach() { inner.detach() }
     func close() { inner.close() }
     var callersMaySend: Bool { true }
-    var progress: StreamProgress { inner.progress }
+    var progress: StreamProgress {
+        let progress = inner.progress
+        guard keepsWrittenBytes else { return progress }
+        return StreamProgress(written: progress.written, passedOn: progress.acknowledged)
+    }
     var peerName: String { "a faulty stream" }
 }
