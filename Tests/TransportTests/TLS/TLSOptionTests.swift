@@ -40,6 +40,8 @@ struct TLSOptionTests {
         let server = try TLSTestServer.start(certificates.server)
         var options = TLSOptions()
         options.trust = .authorities([.file(file)])
+        // What the connections below use, also where the system has a TLS of its own.
+        options.implementation = .openSSL
         let contexts = TLSContexts(client: options)
         func connect() async throws(TransportError) {
             let stream = try await connectTLS(port: server.port, contexts: contexts).stream
