@@ -185,7 +185,7 @@ struct OptionTests {
     /// As with `--password-file <(command)`.
     @Test func aPasswordFileThatIsAPipeIsReadOnceForAllBrokers() throws {
         let pipe = Pipe()
-        try pipe.fileHandleForWriting.write(contentsOf: Array("secret\n".utf8))
+        try pipe.fileHandleForWriting.write(contentsOf: Data("secret\n".utf8))
         try pipe.fileHandleForWriting.close()
         let options = try locations(
             "--broker", "stomp://one", "--broker", "stomp://two", "--user", "ann", "--password-file",
