@@ -51,6 +51,8 @@ struct Passage {
         mutating func noteReleased(record: Int) { releasedRecord = record }
 
         mutating func noteIdentified(record: Int) {
+            // The first such record after a release ends it.
+            guard identifiedRecord == 0 || releasedRecord > 0 else { return }
             (identifiedRecord, earlierRelease, releasedRecord) = (record, releasedRecord, 0)
         }
 
