@@ -381,7 +381,8 @@ struct UnclaimedMessageTests {
     }
 
     @Test(arguments: [false, true])
-    func `the copy of before disconnect() acknowledges a message that the store holds`(acknowledges: Bool) async throws {
+    func `the copy of before disconnect() acknowledges a message that the store holds`(acknowledges: Bool) async throws
+    {
         let place = try await Place()
         try await place.leave(0..<1, to: "jobs/a", filters: ["jobs/#"], of: "worker", version: .v5_0, qos: .exactlyOnce)
         let client = try place.client("worker") { $0.sessionStore = MemorySessionStore() }
