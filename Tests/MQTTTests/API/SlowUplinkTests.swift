@@ -29,10 +29,7 @@ struct SlowUplinkTests {
                 return OpenedStream(stream: near)
             }, clock: clock)
         let server = PacketReader(far, version: .v3_1_1)
-        async let connected: Void = client.connect()
-        #expect(await eventually { server.read().contains { $0.type == .connect } })
-        server.write([0x20, 2, 0, 0])
-        try await connected
+        try await server.accept(client)
         return (client, near, server)
     }
 

@@ -30,10 +30,7 @@ struct UnsentMessagesTests {
             return OpenedStream(stream: near)
         }
         let server = PacketReader(far, version: version)
-        async let connected: Void = client.connect()
-        #expect(await eventually { server.read().contains { $0.type == .connect } })
-        server.write(version == .v5_0 ? [0x20, 3, 0, 0, 0] : [0x20, 2, 0, 0])
-        try await connected
+        try await server.accept(client)
         return (client, near, server)
     }
 
