@@ -117,6 +117,14 @@ struct OptionTests {
             ["--broker", "localhost:61613"],
             "--broker needs a URL with a scheme, as in stomp://localhost; use one of stomp://, stomps://, ws://, wss://, unix:"
         ),
+        (
+            ["--broker", "stomp+ssl://broker.example"],
+            "--broker: 'stomp+ssl://broker.example' is not a broker's URL: its scheme is missing or unknown; write stomps://broker.example"
+        ),
+        (
+            ["--broker", "ftp://broker.example"],
+            "--broker: 'ftp://broker.example' is not a broker's URL: the scheme 'ftp' is not one of stomp, stomps, ws, wss, unix"
+        ),
         (["--password-file", "/dev/null"], "the password file /dev/null holds no line of text"),
     ])
     func refusesWithOneLine(arguments: [String], message: String) {

@@ -14,12 +14,14 @@ package struct BrokerAddress: Sendable, Equatable {
     /// - Throws: `.usage` that says what is wrong, without the credentials in it.
     init(_ text: String, for device: Device) throws(DeviceFailure) {
         let written = text.prefix { $0 != ":" }.lowercased()
-        // An address that was copied from a browser or a cloud's console is taken as meant.
-        guard device.schemes.contains(written) || ["http", "https"].contains(written) else {
+        // An address that was copied from a browser or a cloud's console is taken as meant, and what another client calls
+        // its schemes has an answer of its own.
+        let isForeign = BrokerURL.Scheme(rawValue: written) == nil && text.utf8.starts(with: (written + "://").utf8)
+        guard device.schemes.contains(written) || isForeign else {
             throw Self.wrongScheme(text, written, for: device)
         }
         do throws(TransportError) {
-            parsed = try BrokerURL(text)
+            parsed = try BrokerURL(text, for: device.schemes.compactMap { BrokerURL.Scheme(rawValue: $0) })
         } catch {
             let sentence = error.message
             throw .usage("--broker: \(sentence.hasSuffix(".") ? sentence.dropLast() : sentence[...])")

@@ -4,7 +4,7 @@ import Wire
 /// The URL of a broker: its endpoint, and the protocols on the way to it.
 public struct BrokerURL: Sendable, Hashable {
     /// The scheme of a URL: the protocols between the socket and the client's protocol.
-    public enum Scheme: String, Sendable, Hashable {
+    public enum Scheme: String, Sendable, Hashable, CaseIterable {
         /// MQTT over TCP.
         case mqtt
         /// MQTT over TLS.
@@ -74,15 +74,19 @@ public struct BrokerURL: Sendable, Hashable {
 
     /// The URL of a server of a client that accepts only these schemes; all if there is none. The first is the plain one.
     package init(_ text: String, for schemes: [Scheme]) throws(TransportError) {
-        try self.init(text, plain: schemes.first ?? .mqtt)
+        try self.init(text, accepted: schemes.isEmpty ? Scheme.allCases : schemes)
         guard schemes.isEmpty || schemes.contains(scheme) else {
-            let names = schemes.map(\.rawValue).joined(separator: ", ")
-            throw Self.bad(description, "the scheme '\(scheme.rawValue)' is not one of \(names)")
+            throw Self.bad(description, Self.unaccepted(scheme.rawValue, schemes))
         }
     }
 
-    /// - Parameter plain: the scheme that messages propose.
-    private init(_ text: String, plain: Scheme) throws(TransportError) {
+    private static func unaccepted(_ name: String, _ schemes: [Scheme]) -> String {
+        "the scheme '\(name)' is not one of \(schemes.map(\.rawValue).joined(separator: ", "))"
+    }
+
+    /// - Parameter accepted: the schemes that messages name; they propose the first.
+    private init(_ text: String, accepted: [Scheme]) throws(TransportError) {
+        let plain = accepted.first ?? .mqtt
         let bytes = Array(text.utf8)
         guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")) else {
             throw Self.bad(
@@ -111,7 +115,7 @@ public struct BrokerURL: Sendable, Hashable {
             if let proposal {
                 throw Self.bad(text, "its scheme is missing or unknown; write \(Self.masked(proposal))")
             }
-            throw Self.bad(text, "the scheme '\(name)' is not one of mqtt, mqtts, stomp, stomps, ws, wss, unix")
+            throw Self.bad(text, Self.unaccepted(name, accepted))
         }
         self.scheme = scheme
         var rest = bytes[(colon + 1)...]
