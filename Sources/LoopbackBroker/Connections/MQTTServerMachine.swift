@@ -146,7 +146,7 @@ struct MQTTServerMachine: LinkMachine, ~Copyable {
         let outboxHasRoom = engine.output.count < maximumOutboxBytes
         guard qos != .atMostOnce else { return outboxHasRoom }
         let inFlight = engine.inFlightCount
-        let window = min(engine.options.value.maximumInFlight, engine.limits.receiveMaximum)
+        let window = max(1, min(engine.options.value.maximumInFlight, engine.limits.receiveMaximum))
         // With nothing in flight no acknowledgement would come to set the queue in motion again.
         return inFlight < Int(window) && (outboxHasRoom || inFlight == 0)
     }
@@ -231,7 +231,7 @@ struct MQTTServerMachine: LinkMachine, ~Copyable {
 
     /// Answers that were held back are due.
     mutating func releaseAnswers(at now: Int64) {
-        engine.output = answers.released(at: now) + engine.output
+        answers.release(into: &engine.output, at: now)
     }
 
     mutating func setFrozen(_ frozen: Bool, at now: Int64) {

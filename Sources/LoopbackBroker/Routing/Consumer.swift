@@ -21,7 +21,7 @@ struct Consumer: Sendable {
     var consumesQueues: Bool { destination.kind != .topic || durable != nil }
     var hasCredit: Bool { ackMode == .auto || unacknowledged.count < prefetch }
 
-    func accepts(_ message: Message) -> Bool { selector?.accepts(message.headers) ?? true }
+    func accepts(_ message: Message) -> Bool { selector?.accepts(message.stompHeaders) ?? true }
 }
 
 /// A message that a consumer holds.

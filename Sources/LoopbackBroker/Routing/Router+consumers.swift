@@ -135,25 +135,25 @@ extension Router {
             return
         }
         let name = consumer.durable ?? queueName(consumer.destination, for: consumer.connection)
-        if queues[name] == nil {
-            try makeQueue(name)
-            if consumer.destination.kind == .temporaryQueue { queues[name]?.owner = consumer.connection }
-        }
+        if queues[name] == nil { try makeQueue(consumer.destination, name, for: consumer.connection) }
         consumers[index]?.queue = name
         queues[name]?.consumers.append(index)
         dispatch(name, at: now, into: &effects)
     }
 
+    /// Whether a pattern stands for a queue: for no temporary and no durable one, which belong to one client each.
     func isMatch(_ consumer: Consumer, _ queue: ByteKey) -> Bool {
-        guard let name = Destination(queue.text), name.kind == .queue else { return false }
+        guard queue.text.utf8.starts(with: Destination.queuePrefix.utf8), let name = Destination(queue.text) else {
+            return false
+        }
         return consumer.destination.matches(name.name)
     }
 
-    /// The queues that a consumer consumes.
+    /// The queues that a consumer consumes, in an order that is the same in each process.
     func queueNames(of consumer: Consumer, _ index: Int) -> [ByteKey] {
         if let queue = consumer.queue { return [queue] }
         guard consumer.destination.hasWildcards else { return [] }
-        return queues.filter { $0.value.consumers.contains(index) }.map(\.key)
+        return queues.filter { $0.value.consumers.contains(index) }.keys.sorted { $0.text < $1.text }
     }
 
     /// Forgets a consumer and gives back what it holds.

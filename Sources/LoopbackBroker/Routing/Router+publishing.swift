@@ -86,9 +86,9 @@ extension Router {
         var targets: [Int: Int] = [:]
         let parts = Destination.parts(of: TopicNaming.exchanged(topic))
         route.consumers = topicConsumers.filter { consumers[$0]?.destination.matches(parts) ?? false }
-        route.queues = queues.compactMap { name, queue in
-            queue.durablePattern?.matches(parts) ?? false ? name : nil
-        }
+        // In an order that is the same in each process.
+        route.queues = queues.filter { $0.value.durablePattern?.matches(parts) ?? false }.keys
+            .sorted { $0.text < $1.text }
         for list in filters.matches(topic) {
             for (session, subscription) in lists[list].subscribers {
                 let index: Int

@@ -26,10 +26,8 @@ extension Router {
         }
         let name = queueName(destination, for: connection)
         if queues[name] == nil {
-            if destination.text.utf8.starts(with: Self.remotePrefix.utf8) {
-                throw STOMPRefusal(message: "the temporary queue '\(destination.text)' is gone")
-            }
-            try makeQueue(name)
+            try refuseIfGone(destination)
+            try makeQueue(destination, name, for: connection)
         }
         enqueue(message, in: name, at: now, into: &effects)
     }
@@ -66,13 +64,35 @@ extension Router {
     package mutating func commit(
         _ connection: ConnectionID, _ transaction: String, at now: Int64, into effects: inout RouterEffects
     ) throws(STOMPRefusal) {
-        for step in try take(transaction, of: connection).steps {
+        let steps = try take(transaction, of: connection).steps
+        // Whole or not at all (STOMP 1.2 "COMMIT").
+        try checkRoom(for: steps, of: connection)
+        for step in steps {
             switch step {
             case .send(let message, let destination):
                 try send(connection, message, to: destination, at: now, into: &effects)
             case .answer(let delivery, let consumer, let accepts, let requeues):
                 endDeliveries(consumer, delivery, accepts: accepts, requeues: requeues, at: now, into: &effects)
             }
+        }
+    }
+
+    /// Finds out whether every message of a transaction has a queue, or can have one.
+    private mutating func checkRoom(for steps: [Transaction.Step], of connection: ConnectionID) throws(STOMPRefusal) {
+        var missing: Set<ByteKey> = []
+        for case .send(_, let destination) in steps where destination.kind != .topic {
+            let name = queueName(destination, for: connection)
+            guard queues[name] == nil else { continue }
+            try refuseIfGone(destination)
+            missing.insert(name)
+        }
+        try makeRoom(forQueues: missing.count)
+    }
+
+    /// A temporary queue of another connection is made by that one alone.
+    private func refuseIfGone(_ destination: Destination) throws(STOMPRefusal) {
+        if destination.text.utf8.starts(with: Self.remotePrefix.utf8) {
+            throw STOMPRefusal(message: "the temporary queue '\(destination.text)' is gone")
         }
     }
 
@@ -124,16 +144,28 @@ extension Router {
         return queueName(destination, for: connection).text
     }
 
+    /// A queue of that name; a temporary one belongs to the connection.
+    mutating func makeQueue(
+        _ destination: Destination, _ name: ByteKey, for connection: ConnectionID
+    ) throws(STOMPRefusal) {
+        try makeQueue(name)
+        if destination.kind == .temporaryQueue { queues[name]?.owner = connection }
+    }
+
     mutating func makeQueue(_ name: ByteKey) throws(STOMPRefusal) {
-        if queues.count >= limits.maximumSessions { removeIdleQueues() }
-        guard queues.count < limits.maximumSessions else {
-            throw STOMPRefusal(message: "\(limits.maximumSessions) queues exist already")
-        }
+        try makeRoom(forQueues: 1)
         var queue = QueueRecord()
         for index in wildcardConsumers {
             if let consumer = consumers[index], isMatch(consumer, name) { queue.consumers.append(index) }
         }
         queues[name] = queue
+    }
+
+    private mutating func makeRoom(forQueues count: Int) throws(STOMPRefusal) {
+        if queues.count + count > limits.maximumSessions { removeIdleQueues() }
+        guard queues.count + count <= limits.maximumSessions else {
+            throw STOMPRefusal(message: "\(limits.maximumSessions) queues exist already")
+        }
     }
 
     private mutating func removeIdleQueues() {

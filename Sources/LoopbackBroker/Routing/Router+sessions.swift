@@ -183,7 +183,7 @@ extension Router {
         publish(
             Message(
                 topic: will.topic, payload: will.payload, qos: will.qos, isRetained: will.retain, expiring: properties,
-                at: now),
+                publisher: session, at: now),
             at: now, into: &effects)
     }
 }

@@ -282,6 +282,85 @@ import Testing
         #expect(router.queuedCount("/queue/q") == 0)
     }
 
+    private static func subscription(_ destination: String, durable: String? = nil) -> STOMPSubscribeRequest {
+        STOMPSubscribeRequest(
+            id: "1", destination: destination, ackMode: .auto, selector: nil, receipt: nil,
+            headers: durable.map { ["durable-subscription-name": $0] } ?? [:])
+    }
+
+    @Test func `a pattern of queues takes neither answers nor the messages of durable subscriptions`() throws {
+        var router = Router()
+        var effects = RouterEffects()
+        for connection in 1...3 { router.openSTOMP(connection, clientID: "client \(connection)") }
+        try router.subscribe(1, Self.subscription("/queue/>"), at: 0, into: &effects)
+        try router.subscribe(2, Self.subscription("/temp-queue/answers"), at: 0, into: &effects)
+        try router.subscribe(3, Self.subscription("/topic/t", durable: "kept"), at: 0, into: &effects)
+        let answers = router.globalReplyTo("/temp-queue/answers", of: 2)
+        for destination in [answers, "/topic/t", "/queue/q"] {
+            let message = Message(topic: destination == "/topic/t" ? "t" : destination, payload: [1])
+            try router.send(3, message, to: destination, transaction: nil, at: 0, into: &effects)
+        }
+        #expect(effects.messages.map(\.connection) == [2, 3, 1])
+        // Nobody consumes it, so that its client may come back to it.
+        router.closeSTOMP(3, at: 0, into: &effects)
+        let hadSome = router.forgetDurableSubscriptions(of: "client 3")
+        #expect(hadSome)
+    }
+
+    @Test func `a temporary queue that its client sends to first ends with that client`() throws {
+        var router = Router()
+        var effects = RouterEffects()
+        for connection in 1...2 { router.openSTOMP(connection, clientID: nil) }
+        let message = Message(topic: "/temp-queue/x", payload: [1])
+        try router.send(1, message, to: "/temp-queue/x", transaction: nil, at: 0, into: &effects)
+        let name = router.globalReplyTo("/temp-queue/x", of: 1)
+        router.closeSTOMP(1, at: 0, into: &effects)
+        #expect(throws: STOMPRefusal.self) {
+            try router.send(2, message, to: name, transaction: nil, at: 0, into: &effects)
+        }
+    }
+
+    @Test func `a transaction that cannot be committed whole sends nothing`() throws {
+        var router = Router()
+        var effects = RouterEffects()
+        router.openSTOMP(1, clientID: nil)
+        try router.begin(1, "t")
+        for destination in ["/queue/q", "/remote-temp-queue/9:gone"] {
+            let message = Message(topic: destination, payload: [1])
+            try router.send(1, message, to: destination, transaction: "t", at: 0, into: &effects)
+        }
+        #expect(throws: STOMPRefusal.self) { try router.commit(1, "t", at: 0, into: &effects) }
+        #expect(router.queuedCount("/queue/q") == 0)
+    }
+
+    @Test func `a selector looks at the user properties of an MQTT message`() throws {
+        var bench = Bench()
+        bench.router.openSTOMP(1, clientID: nil)
+        let request = STOMPSubscribeRequest(
+            id: "1", destination: "/topic/a", ackMode: .auto, selector: "country = 'FR'", receipt: nil, headers: [:])
+        try bench.router.subscribe(1, request, at: 0, into: &bench.effects)
+        for country in ["DE", "FR"] {
+            var properties = MQTTProperties()
+            properties.append(MQTTProperty(.userProperty, .pair(MQTTUserProperty("country", country))))
+            let message = Message(
+                topic: "a", payload: Array(country.utf8), qos: .atMostOnce, isRetained: false, expiring: properties,
+                at: 0)
+            bench.router.publish(message, at: 0, into: &bench.effects)
+        }
+        #expect(bench.effects.messages.map { $0.entry.message.payload } == [Array("FR".utf8)])
+    }
+
+    @Test func `a client's own will is not for its subscription with noLocal`() {
+        var bench = Bench()
+        let will = MQTTWill("gone", to: "status/me", qos: .atLeastOnce)
+        let mine = bench.open("me", clean: false, expiry: 100, will: will)
+        bench.router.subscribe(
+            mine.session, MQTTSubscriptionRequest(filter: "status/+", qos: .atLeastOnce, noLocal: true), identifier: 0,
+            at: 0, into: &bench.effects)
+        bench.close(mine.session)
+        #expect(bench.open("me", clean: false, expiry: 100).queue.isEmpty)
+    }
+
     @Test func keepsWhatAFullConnectionRefuses() throws {
         var router = Router()
         var effects = RouterEffects()
