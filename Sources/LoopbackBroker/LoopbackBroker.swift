@@ -36,8 +36,17 @@ public final class LoopbackBroker: Sendable {
     public static func start(
         _ options: LoopbackBrokerOptions = LoopbackBrokerOptions(), clock: ManualClock? = nil
     ) async throws(TransportError) -> LoopbackBroker {
+        try await start(options, clock: clock, host: nil)
+    }
+
+    /// - Parameter host: a name under which clients of a simulation reach it too, and the only one where another broker of
+    ///   the world has its ports on the addresses of this machine.
+    static func start(
+        _ options: LoopbackBrokerOptions, clock: ManualClock?, host: String?
+    ) async throws(TransportError) -> LoopbackBroker {
         try options.checkRefusedMessages()
         let hub = try Hub(options, clock: clock)
+        if let host { hub.use(host) }
         let loop = hub.loop
         var listeners: [Listener] = []
         do throws(TransportError) {
@@ -47,7 +56,7 @@ public final class LoopbackBroker: Sendable {
             if let tls { _ = try TLSLayer(server: tls) }
             for (port, choice, service) in options.services(tls) {
                 if let world = loop.world {
-                    ports[keyPath: port] = try choice.simulated(in: world)
+                    ports[keyPath: port] = try choice.simulated(in: world) { hub.isTaken($0, ports) }
                     continue
                 }
                 let opened = try await LoopbackListeners.open(choice, loop: loop) { hub.serve($0, as: service) }
@@ -71,7 +80,7 @@ public final class LoopbackBroker: Sendable {
         self.hub = hub
         self.listeners = listeners
         self.ports = ports
-        urls = URLs(ports, hub.options)
+        urls = URLs(ports, hub.options, host: hub.onlyHost)
     }
 
     deinit {
@@ -180,6 +189,8 @@ extension LoopbackBroker {
         public internal(set) var stomps: Int?
         /// The port for both over WebSocket over TLS.
         public internal(set) var wss: Int?
+
+        var all: [Int] { [mqtt, stomp, ws, mqtts, stomps, wss].compactMap { $0 } }
     }
 
     /// URLs to hand to clients, one per listener; nil for what is not served.
@@ -203,13 +214,15 @@ extension LoopbackBroker {
         /// The Unix-domain socket for STOMP.
         public let stompSocket: String?
 
-        init(_ ports: Ports, _ options: LoopbackBrokerOptions) {
-            mqtt = ports.mqtt.map { "mqtt://127.0.0.1:\($0)" }
-            stomp = ports.stomp.map { "stomp://127.0.0.1:\($0)" }
-            ws = ports.ws.map { "ws://127.0.0.1:\($0)" }
-            mqtts = ports.mqtts.map { "mqtts://localhost:\($0)" }
-            stomps = ports.stomps.map { "stomps://localhost:\($0)" }
-            wss = ports.wss.map { "wss://localhost:\($0)" }
+        /// - Parameter host: in place of the names of this machine.
+        init(_ ports: Ports, _ options: LoopbackBrokerOptions, host: String?) {
+            let (address, name) = (host ?? "127.0.0.1", host ?? "localhost")
+            mqtt = ports.mqtt.map { "mqtt://\(address):\($0)" }
+            stomp = ports.stomp.map { "stomp://\(address):\($0)" }
+            ws = ports.ws.map { "ws://\(address):\($0)" }
+            mqtts = ports.mqtts.map { "mqtts://\(name):\($0)" }
+            stomps = ports.stomps.map { "stomps://\(name):\($0)" }
+            wss = ports.wss.map { "wss://\(name):\($0)" }
             mqttSocket = options.mqttSocket.map(Self.url(ofSocket:))
             stompSocket = options.stompSocket.map(Self.url(ofSocket:))
         }

@@ -24,7 +24,38 @@ import Transport
                 hashes.append(try await Simulation.outcome(seed: seed, options: options, body).hash)
             }
         }
+        for seed in 0..<UInt64(max(1, count / 10)) {
+            hashes.append(try await Simulation.outcome(seed: seed, options: SimulationOptions(), queues).hash)
+        }
         return hashes
+    }
+
+    /// A message that goes into many queues at once, and a consumer of all of them.
+    @Sendable private static func queues(_ world: Simulation) async throws {
+        let broker = try await world.startBroker()
+        let url = try broker.stompURL
+        var subscriptions: [STOMPSubscription] = []
+        var clients: [STOMPClient] = []
+        for number in 0..<8 {
+            var configuration = STOMPConfiguration()
+            configuration.clientID = "client \(number)"
+            let client = STOMPClient(url, configuration: configuration, clock: world.clock)
+            clients.append(client)
+            let options = STOMPSubscribeOptions(durableName: "kept")
+            subscriptions.append(client.subscription(to: "/topic/t", options: options))
+            await client.start()
+        }
+        let auditor = STOMPClient(url, clock: world.clock)
+        clients.append(auditor)
+        await auditor.start()
+        for number in 0..<8 {
+            try? await auditor.send("x", to: "/queue/\(number)")
+            try? await auditor.send("x", to: "/topic/t")
+        }
+        subscriptions.append(auditor.subscription(to: "/queue/>", acknowledgement: .clientIndividual))
+        try await world.faultsHaveEnded()
+        for client in clients { await client.disconnect() }
+        await broker.stop()
     }
 
     @Test func `Two runs of one seed are equal to the byte`() async throws {
@@ -303,12 +334,55 @@ import Transport
     }
 
     @Test func `A task that outlives its body ends with the world`() async throws {
+        let clock = Weak<ManualClock>()
         let number = try await Simulation.run(seed: 1) { world in
+            clock.set(world.clock)
             Task.detached { while true { try await world.clock.sleep(for: .seconds(1)) } }
             try await world.clock.sleep(for: .seconds(10))
             return 1
         }
         #expect(number == 1)
+        // And the thread of the world with it.
+        #expect(await eventually { clock.isGone })
+    }
+
+    @Test func `Many messages at one moment are no mistake`() async throws {
+        var options = SimulationOptions()
+        options.faults = []
+        try await Simulation.run(seed: 1, options: options) { world in
+            let broker = try await world.startBroker()
+            let client = MQTTClient(try broker.mqttURL, clock: world.clock)
+            try await client.connect()
+            for _ in 0..<10_000 { try await client.publish("x", to: "t", qos: .atLeastOnce) }
+            await client.disconnect()
+            await broker.stop()
+        }
+    }
+
+    @Test func `Brokers of one world do not take each other's ports`() async throws {
+        var options = LoopbackBrokerOptions()
+        options.mqttPort = .exactly(1883)
+        var world = SimulationOptions()
+        world.faults = []
+        try await Simulation.run(seed: 1, options: world) { [options] world in
+            let first = try await world.startBroker(options)
+            let error = await #expect(throws: TransportError.self) { _ = try await world.startBroker(options) }
+            #expect(error?.code == .cannotListen)
+            var preferring = options
+            preferring.mqttPort = .preferred(1883)
+            let second = try await world.startBroker(preferring)
+            #expect(second.ports.mqtt != 1883)
+            let third = try await world.startBroker(options, host: "three.example")
+            #expect(try third.mqttURL == "mqtt://three.example:1883")
+            await second.stop()
+            await third.stop()
+            let client = MQTTClient(try first.mqttURL, clock: world.clock)
+            await client.start()
+            try await world.faultsHaveEnded()
+            #expect(first.connectionCount == 1)
+            await client.disconnect()
+            await first.stop()
+        }
     }
 
     @Test func `Servers outside of the simulation cannot be reached`() async throws {
@@ -328,6 +402,18 @@ import Transport
         running.cancel()
         await #expect(throws: CancellationError.self) { try await running.value }
     }
+}
+
+/// An object that is not kept.
+private final class Weak<Object: AnyObject & Sendable>: Sendable {
+    private struct State: Sendable {
+        weak var object: Object?
+    }
+
+    private let state = Mutex(State())
+
+    func set(_ object: Object) { state.withLock { $0.object = object } }
+    var isGone: Bool { state.withLock { $0.object == nil } }
 }
 
 /// Numbers in the order in which they came.

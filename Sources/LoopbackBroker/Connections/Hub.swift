@@ -239,6 +239,26 @@ final class Hub: Sendable {
         }
     }
 
+    /// Adds a name to those under which the broker is reached in memory. It is the only one where another broker has a port
+    /// that this one asks for.
+    func use(_ host: String) {
+        let isShared = options.services(options.tls.map { TLSContexts(server: $0) }).contains { _, port, _ in
+            guard let number = port.number else { return false }
+            return isTaken(number, LoopbackBroker.Ports())
+        }
+        state.withLock { $0.hosts = isShared ? [host] : $0.hosts + [host] }
+    }
+
+    /// The name under which the broker is reached in memory, where it is no name of this machine; nil otherwise.
+    var onlyHost: String? { state.withLock { $0.hosts.count == 1 ? $0.hosts[0] : nil } }
+
+    /// Whether a port is served in memory already, or is one of `ports`.
+    func isTaken(_ number: Int, _ ports: LoopbackBroker.Ports) -> Bool {
+        guard let port = UInt16(exactly: number) else { return false }
+        return ports.all.contains(number)
+            || state.withLock({ $0.hosts }).contains { loop.service(at: .host($0, port: port)) != nil }
+    }
+
     /// Serves connections that are opened in memory, with the same manual clock, or ends that.
     func setMemoryServices(_ ports: LoopbackBroker.Ports, isOpen: Bool) {
         guard clock != nil else { return }

@@ -108,7 +108,7 @@ struct STOMPServerMachine: LinkMachine, ~Copyable {
 
     /// Answers that were held back are due.
     mutating func releaseAnswers(at now: Int64) {
-        engine.output = answers.released(at: now) + engine.output
+        answers.release(into: &engine.output, at: now)
     }
 
     mutating func setFrozen(_ frozen: Bool, at now: Int64) {

@@ -64,15 +64,15 @@ struct HeldAnswers: Sendable {
         alarm?.set(due)
     }
 
-    /// The bytes of those that are due, which come first in the output.
-    mutating func released(at now: Int64) -> [UInt8] {
+    /// Puts those that are due into the output: before all else but those that were put there earlier.
+    mutating func release(into output: inout [UInt8], at now: Int64) {
         let due = held.enumerated().filter { $1.due <= now }
             .sorted { ($0.element.due, $0.offset) < ($1.element.due, $1.offset) }
         held.removeAll { $0.due <= now }
         if let next = held.map(\.due).min() { alarm?.set(next) }
         let bytes = due.flatMap(\.element.bytes)
+        output.insert(contentsOf: bytes, at: releasedCount)
         releasedCount += bytes.count
-        return bytes
     }
 }
 

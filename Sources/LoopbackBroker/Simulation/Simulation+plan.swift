@@ -210,12 +210,26 @@ extension LoopbackBroker {
 }
 
 extension LoopbackBrokerOptions.Port {
-    /// The number of the port in a simulation, where each is free; nil if the protocol is not served.
-    func simulated(in world: SimulatedWorld) throws(TransportError) -> Int? {
+    /// The port that is asked for; nil for none and for any.
+    var number: Int? {
         switch choice {
-        case .none: nil
-        case .free: world.makePort()
-        case .preferred(let number), .exactly(let number): Int(try LoopbackListeners.port(number))
+        case .none, .free: nil
+        case .preferred(let number), .exactly(let number): number
         }
+    }
+
+    /// The number of the port in a simulation; nil if the protocol is not served.
+    ///
+    /// - Parameter isTaken: whether another service has it.
+    func simulated(in world: SimulatedWorld, isTaken: (Int) -> Bool) throws(TransportError) -> Int? {
+        guard let number else { return choice == .none ? nil : world.makePort() }
+        let port = Int(try LoopbackListeners.port(number))
+        guard isTaken(port) else { return port }
+        guard choice == .preferred(number) else {
+            throw TransportError(
+                .cannotListen,
+                "Another broker of this world has the port \(port). Give this one another port, or a host of its own.")
+        }
+        return world.makePort()
     }
 }

@@ -151,15 +151,14 @@ public final class Simulation: Sendable {
     /// - Parameters:
     ///   - options: as for ``LoopbackBroker/start(_:clock:)``.
     ///   - host: a name under which clients reach it too, such as `mqtt://broker.example:` and the port. Default: nil, by
-    ///     its URLs only, which are addresses of this machine.
+    ///     its URLs only, which are addresses of this machine. If another broker has one of its ports there, clients reach
+    ///     it by this name alone, which its URLs then have.
+    /// - Throws: as ``LoopbackBroker/start(_:clock:)``, `cannotListen` when another broker of the world has a port that was
+    ///   to be used exactly.
     public func startBroker(
         _ options: LoopbackBrokerOptions = LoopbackBrokerOptions(), host: String? = nil
     ) async throws(TransportError) -> LoopbackBroker {
-        let broker = try await LoopbackBroker.start(options, clock: clock)
-        if let host {
-            broker.hub.state.withLock { $0.hosts.append(host) }
-            broker.hub.setMemoryServices(broker.ports, isOpen: true)
-        }
+        let broker = try await LoopbackBroker.start(options, clock: clock, host: host)
         state.withLock { $0.brokers.append(broker) }
         return broker
     }

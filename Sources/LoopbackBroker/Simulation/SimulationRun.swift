@@ -78,6 +78,7 @@ final class SimulationRun<Value: Sendable>: Sendable {
         loop.executeNow { [self] in
             guard !call.isOver else { return }
             world.end(on: loop)
+            loop.cancelSleeps()
             call.end(failure.map { .failure($0) } ?? result)
         }
     }

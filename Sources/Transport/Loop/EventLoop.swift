@@ -436,9 +436,12 @@ extension EventLoop {
     func connectInMemory(to endpoint: Endpoint) -> MemoryStream? { manualTime?.connect(to: endpoint) }
 
     /// What accepts connections to a service of this loop.
-    func service(at endpoint: Endpoint) -> (@Sendable (any ByteStream) -> Void)? {
+    package func service(at endpoint: Endpoint) -> (@Sendable (any ByteStream) -> Void)? {
         manualTime?.services.withLock { $0[endpoint] }
     }
+
+    /// Cancels what sleeps on the manual clock of this loop, whose time has ended; on the loop's thread.
+    package func cancelSleeps() { manualTime?.cancelSleeps() }
 
     /// The simulation that everything on this loop is a part of; nil outside of one.
     package var world: SimulatedWorld? { manualTime?.world }

@@ -82,18 +82,22 @@ public final class ManualClock: Clock {
         // While the caller sleeps, an advance need not wait for it.
         let isWork = ManualTime.isWork
         let alarm = LoopAlarm(loop: loop) { [loop] _ in
+            loop.manualTime?.sleeps[ObjectIdentifier(call)] = nil
             if call.end(true), isWork { loop.beginWork() }
+        }
+        let cancel: @Sendable () -> Void = { [loop] in
+            loop.manualTime?.sleeps[ObjectIdentifier(call)] = nil
+            alarm.set(.max)
+            if call.end(false), isWork { loop.beginWork() }
         }
         loop.execute { [loop] in
             if isWork { loop.endWork() }
             alarm.set(deadline.nanoseconds)
+            loop.manualTime?.begin(ObjectIdentifier(call), cancel)
         }
         let isDue = await call.answer {
         } onCancel: { [loop] in
-            loop.execute {
-                alarm.set(.max)
-                if call.end(false), isWork { loop.beginWork() }
-            }
+            loop.execute(cancel)
         }
         if !isDue { throw CancellationError() }
     }
@@ -117,6 +121,10 @@ final class ManualTime: @unchecked Sendable {
     let workCount = Atomic(0)
     private var advances: [(target: Int64, call: PendingCall<Void>)] = []
     private var quietCalls: [PendingCall<Void>] = []
+    /// What cancels each sleep on the clock.
+    var sleeps: [ObjectIdentifier: @Sendable () -> Void] = [:]
+    /// How many sleeps are cancelled as soon as they begin.
+    private var cancelledSleeps = 0
     /// Nothing has happened since the selector was last asked.
     private var isQuiet = false
     /// How long nothing may happen, in nanoseconds of real time, before the clock prints what it waits for.
@@ -150,6 +158,21 @@ final class ManualTime: @unchecked Sendable {
     }
 
     func waitUntilQuiet(_ call: PendingCall<Void>) { quietCalls.append(call) }
+
+    /// A sleep begins, which `cancel` ends.
+    func begin(_ sleep: ObjectIdentifier, _ cancel: @escaping @Sendable () -> Void) {
+        sleeps[sleep] = cancel
+        guard cancelledSleeps > 0 else { return }
+        cancelledSleeps -= 1
+        cancel()
+    }
+
+    /// Cancels the sleeps that are under way, whose time does not come any more, and the next ones: not all, since a task
+    /// that goes on in spite of that would do so without a pause.
+    func cancelSleeps() {
+        cancelledSleeps = 1_000
+        for cancel in sleeps.values { cancel() }
+    }
 
     /// A round of the loop is over.
     func finishRound(isQuiet: Bool, of loop: EventLoop) {

@@ -52,8 +52,9 @@ package final class SimulatedWorld: Sendable {
         /// By how many milliseconds the time of day was set forward.
         var clockChange: Int64 = 0
         var isActive = false
-        /// Rounds since time has last passed.
+        /// Rounds since time has last passed, and since then or since anything was written.
         var rounds = 0
+        var idleRounds = 0
         var end: Int64
         var stalled: @Sendable (_ reason: String, _ isForeign: Bool) -> Void = { _, _ in }
         var now: Int64 = 0
@@ -68,8 +69,9 @@ package final class SimulatedWorld: Sendable {
         private let baton: Baton
     #endif
 
-    /// Rounds of the loop after which a moment counts as endless.
-    private static let maximumRounds = 50_000
+    /// Rounds of the loop after which a moment counts as endless: some hundred thousand messages, or nothing written.
+    private static let maximumRounds = 1_000_000
+    private static let maximumIdleRounds = 50_000
 
     /// - Parameter maximumTime: nanoseconds after which the body has to be over.
     package init(seed: UInt64, maximumTime: Int64) {
@@ -158,7 +160,7 @@ package final class SimulatedWorld: Sendable {
         let (stalled, end) = state.withLock { state -> ((@Sendable (String, Bool) -> Void)?, Int64) in
             guard next > state.end else {
                 state.now = next
-                state.rounds = 0
+                (state.rounds, state.idleRounds) = (0, 0)
                 return (nil, 0)
             }
             return (state.stalled, state.end)
@@ -185,11 +187,15 @@ package final class SimulatedWorld: Sendable {
         let stalled = state.withLock { state -> (@Sendable (String, Bool) -> Void)? in
             guard state.isActive else { return nil }
             state.rounds += 1
-            return state.rounds % Self.maximumRounds == 0 ? state.stalled : nil
+            state.idleRounds += 1
+            let isEndless =
+                state.rounds % Self.maximumRounds == 0 || state.idleRounds % Self.maximumIdleRounds == 0
+            return isEndless ? state.stalled : nil
         }
         stalled?(
-            "Many rounds have passed without any time: a task runs again and again without waiting for anything. Let it "
-                + "await what it looks for, or sleep on the clock of the simulation.", false)
+            "Many rounds have passed without any time: a task runs again and again without waiting for anything, or exchanges "
+                + "messages without end. Let it await what it looks for, or sleep on the clock of the simulation.",
+            false)
     }
 
     /// Work from another thread has arrived, so that this run cannot be repeated.
@@ -434,7 +440,9 @@ package final class SimulatedWorld: Sendable {
     package func record(_ step: @autoclosure () -> SimulatedStep) {
         let step = step()
         state.withLock { state in
-            if state.isActive { state.trace.add(step, at: state.now - Self.start) }
+            guard state.isActive else { return }
+            if case .wrote = step { state.idleRounds = 0 }
+            state.trace.add(step, at: state.now - Self.start)
         }
     }
 
