@@ -6,8 +6,7 @@ struct BenchmarkTable {
     /// The cells of each row by its name, in the order of the columns.
     private var rows: [String: [String]] = [:]
 
-    private static let program = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
-        .appendingPathComponent("benchmarks").path
+    private static let program = BuiltProgram.path("benchmarks")
 
     /// Runs rows by their names on the command line.
     static func run(_ rows: [String], scale: Double) async throws -> BenchmarkTable {

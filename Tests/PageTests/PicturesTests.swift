@@ -11,9 +11,8 @@ extension BrowserTests {
             let address: String
 
             static func start(_ name: String, _ arguments: [String]) async throws -> Served {
-                let folder = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
                 let program = try await ChildProcess.start(
-                    Command(folder.appending(path: name).path, arguments, input: .null))
+                    Command(BuiltProgram.path(name), arguments, input: .null))
                 let prefix = "headquarters page: "
                 let line = try await program.waitForLine(containing: prefix).text
                 return Served(program: program, address: String(line.dropFirst(prefix.count)))

@@ -9,8 +9,10 @@ public final class ScratchDirectory: Sendable {
     /// Makes the directory below the system's temporary one; everybody may look into it, so that a broker that runs
     /// as a user of its own reaches what is given to it.
     public init(_ name: String = "scratch") throws {
-        var template = Array(
-            (FileManager.default.temporaryDirectory.path + "/swift-messaging-\(name)-XXXXXX").utf8CString)
+        let temporary = FileManager.default.temporaryDirectory.path
+        // The path of a socket in it may have 103 bytes on some systems.
+        let folder = temporary.utf8.count > 60 ? "/tmp" : temporary
+        var template = Array((folder + "/swift-messaging-\(name)-XXXXXX").utf8CString)
         guard mkdtemp(&template) != nil else {
             throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO)
         }

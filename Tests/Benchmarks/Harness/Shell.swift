@@ -17,12 +17,20 @@ enum Shell {
     static let sources = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .appendingPathComponent("C")
 
-    /// Compiles `name.c` with the system's C compiler and returns the program's path.
+    /// The first of these that is there; Swift's toolchain brings the second.
+    private static let compiler: String = {
+        let folders = (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":")
+        return ["cc", "clang", "gcc"].first { name in
+            folders.contains { FileManager.default.isExecutableFile(atPath: "\($0)/\(name)") }
+        } ?? "cc"
+    }()
+
+    /// Compiles `name.c` with a C compiler and returns the program's path.
     static func compile(_ name: String, options: [String] = []) throws -> String {
         let program = directory.appendingPathComponent(name).path
         if FileManager.default.fileExists(atPath: program) { return program }
         let source = sources.appendingPathComponent("\(name).c").path
-        _ = try run("/usr/bin/env", ["cc", "-O2", "-o", program, source] + options)
+        _ = try run("/usr/bin/env", [compiler, "-O2", "-o", program, source] + options)
         return program
     }
 
