@@ -120,6 +120,20 @@ extension TransportError.Code {
         self == .badURL || self == .tlsUnavailable || self == .tlsConfiguration || self == .proxyCredentialsRefused
             || self == .certificatePinMismatch || self == .preSharedKeyRefused
     }
+
+    /// Whether other trusted authorities, or a new state of them, may make the server's certificate acceptable.
+    var isOfAuthorities: Bool {
+        self == .certificateUntrusted || self == .certificateSelfSigned || self == .certificateExpired
+            || self == .certificateNotYetValid || self == .certificateInvalid
+    }
+
+    /// Whether TLS may be the reason why a connection could not be opened. A peer may end it instead of sending an alert.
+    var mayBeOfTLS: Bool {
+        isOfAuthorities || self == .closedByPeer || self == .connectionLost || self == .tlsFailed || self == .notTLS
+            || self == .tlsVersion || self == .tlsTruncated || self == .certificateNameMismatch
+            || self == .certificatePinMismatch || self == .certificateRefused || self == .certificateRevoked
+            || self == .certificateStatusUnknown || self == .preSharedKeyRefused || self == .clientCertificateRefused
+    }
 }
 
 extension ErrorCode where Failure: TransportErrorCodes {

@@ -40,6 +40,13 @@ public final class ScratchDirectory: Sendable {
         return target
     }
 
+    /// Writes the certificate and the key to `client.pem` and `client.key`, or replaces them.
+    public func install(_ pair: Certificates.Pair) throws {
+        for (source, name) in [(pair.certificate, "client.pem"), (pair.key, "client.key")] {
+            try write(String(contentsOfFile: source, encoding: .utf8), to: name)
+        }
+    }
+
     /// Makes a directory inside.
     @discardableResult
     public func makeDirectory(_ name: String) throws -> String {

@@ -86,8 +86,8 @@ public struct MQTTConfiguration: Sendable, Equatable, CustomStringConvertible {
     ///
     /// ``MQTTEvent/redirected(to:isPermanent:)`` reports each redirection.
     public var followsRedirects = false
-    /// Options for `mqtts:` and `wss:`. Their files are read at ``MQTTClient/connect()``; ``TLSOptions/check()`` reads them
-    /// without connecting. Default: verifies the server with the system's authorities.
+    /// Options for `mqtts:` and `wss:`. Their files are read for each connection; ``TLSOptions/check()`` reads them without
+    /// connecting. Default: verifies the server with the system's authorities.
     public var tls = TLSOptions()
     /// Options for `ws:` and `wss:`. Default: no additional headers, binary messages.
     public var webSocket = WebSocketOptions()

@@ -226,18 +226,28 @@ package final class StreamOpener: Sendable {
         return OpenedStream(stream: stream, layers: stack)
     }
 
-    /// Reads the files of the TLS options, which may be on a disk that hangs.
+    /// How long the files of the TLS options are waited for when they have been read before. Nanoseconds.
+    private static let readingTime: Int64 = 1_000_000_000
+
+    /// Reads the files of the TLS options, which may be on a disk that hangs: for each connection, so that a certificate that
+    /// was renewed is shown from the next one on. A server may refuse the old one only after the handshake (TLS 1.3), or with
+    /// an alert that is lost.
     private func prepareTLS(_ attempt: ConnectionAttempt) async throws(TransportError) {
         let tls = tls()
-        // What is read needs no task, which would wait for a thread.
+        // What needs no reading needs no task, which would wait for a thread.
         if tls.isPrepared { return }
         let late = TransportError(
             .timedOut,
             "The certificates and keys of the TLS options were not read within connectTimeout. Check the disk that holds their files, or raise connectTimeout."
         )
+        // A disk that hangs does not keep a client from connecting again with what it has read before.
+        let isKnown = tls.isKnown
+        let end =
+            isKnown ? min(attempt.deadline, loop.now.advanced(byNanoseconds: Self.readingTime)) : attempt.deadline
         do {
-            try await TimedCall.run(until: attempt.deadline, on: loop, late: late) { try await tls.prepare() }
+            try await TimedCall.run(until: end, on: loop, late: late) { try await tls.prepare() }
         } catch let error as TransportError {
+            if error == late, isKnown { return }
             throw error
         } catch {
             throw TransportError(.cancelled, "Connecting was cancelled.")
@@ -309,7 +319,7 @@ package final class StreamOpener: Sendable {
         return layers
     }
 
-    /// One for all connections of the client, so that files are read once and sessions are resumed.
+    /// One for all connections of the client, so that sessions are resumed.
     private func tls() -> TLSContexts {
         state.withLock { state in
             if let tls = state.tls { return tls }

@@ -11,7 +11,7 @@ public struct PEMSource: Sendable, Hashable {
     }
     let kind: Kind
 
-    /// The path of a file, read when a connection is made.
+    /// The path of a file, read for each connection.
     public static func file(_ path: String) -> PEMSource { PEMSource(kind: .file(ByteKey(path))) }
     /// The text itself, from `-----BEGIN` on.
     public static func text(_ text: String) -> PEMSource { PEMSource(kind: .text(ByteKey(text))) }
@@ -33,6 +33,8 @@ extension PEMSource: CustomStringConvertible, CustomDebugStringConvertible, Cust
 }
 
 extension PEMSource {
+    var isFile: Bool { if case .file = kind { true } else { false } }
+
     private static let maximumSize = 8 << 20
 
     /// The content.

@@ -1,11 +1,11 @@
 import Synchronization
 
-/// What all TLS connections of one configuration share: authorities, identity, and sessions to be resumed.
+/// What all TLS connections with equal options share: authorities and identity.
 // Every `unsafe` in this class passes OpenSSL the context, which `init` makes and `deinit` frees, or certificates and
 // keys that PEMReader has returned and that are freed after OpenSSL has taken a reference of its own.
 @safe
 final class TLSContext: @unchecked Sendable {
-    // Sendable because an SSL_CTX may be used by many threads once it is set up, and the sessions are locked.
+    // Sendable because an SSL_CTX may be used by many threads once it is set up.
     enum Kind: Hashable {
         case client(TLSOptions)
         case server(TLSServerOptions)
@@ -14,7 +14,6 @@ final class TLSContext: @unchecked Sendable {
     let openSSL: OpenSSL
     let pointer: OpaquePointer
     let kind: Kind
-    let sessions = Lock(TLSSessionCache())
 
     /// Reads all files that the options name.
     ///
@@ -50,6 +49,7 @@ final class TLSContext: @unchecked Sendable {
 
     deinit {
         unsafe openSSL.contextFree(pointer)
+        if case .client(let options) = kind { SharedContexts.forget(options) }
     }
 
     private func setUp() throws(TransportError) {
@@ -210,23 +210,25 @@ private let noteRequest: OpenSSL.Callback = { connection, context in
     return 1
 }
 
-/// One configuration of TLS for all connections that a client or server makes with it. Files are read with the first
-/// connection, and again after `reload(after:)`.
+/// One configuration of TLS for all connections that a client or server makes with it. A client has its files read for each
+/// connection, by `prepare()`.
 package final class TLSContexts: Sendable {
     private let kind: TLSContext.Kind
-    private let current = Lock(Known<TLSContext>())
+    private let current = Lock(Known<TLSUse>())
     #if canImport(Network)
         private let currentOfSystem = Lock(Known<NetworkTLS>())
     #endif
     /// The files are being read.
     private let reading = Lock<Task<Result<Void, TransportError>, Never>?>(nil)
 
-    /// What was made of the files when they were last read.
-    private struct Known<Context: Sendable>: Sendable {
-        var context: Context?
-        /// Whether the next connection reads them anew.
-        var isStale = true
-        /// Why they could not be read anew, so that `context` is of before.
+    /// What was made of the options and their files.
+    private struct Known<Made: Sendable>: Sendable {
+        var made: Made?
+        /// Stands for what the files held.
+        var fingerprint: Int?
+        /// Whether it may be outdated although the files are the same.
+        var isOutdated = false
+        /// Why the files could not be read when they were last tried, so that `made` is of before.
         var failure: TransportError?
     }
 
@@ -238,41 +240,60 @@ package final class TLSContexts: Sendable {
         kind = .server(options)
     }
 
+    /// What is known; it is made first if there is nothing.
+    ///
     /// - Throws: `tlsUnavailable`, `tlsConfiguration`, `systemLimit`.
-    func context() throws(TransportError) -> TLSContext {
-        try Self.read(current) { () throws(TransportError) in try TLSContext(kind) }
+    func context() throws(TransportError) -> TLSUse {
+        if let known = current.withLock({ $0.made }) { return known }
+        return try readForOpenSSL()
     }
 
-    /// What is known, if it is not stale; otherwise what is made anew, or what is known if that fails: files that could be
-    /// read before may be missing for a moment, or half replaced.
-    private static func read<Context: Sendable>(
-        _ known: borrowing Lock<Known<Context>>, _ make: () throws(TransportError) -> Context
-    ) throws(TransportError) -> Context {
-        let earlier = known.withLock { $0 }
-        if let context = earlier.context, !earlier.isStale { return context }
-        do throws(TransportError) {
-            // Outside the lock: this reads files.
-            let made = try make()
-            known.withLock { $0 = Known(context: made, isStale: false) }
-            return made
-        } catch {
-            guard let context = earlier.context else { throw error }
-            known.withLock { $0 = Known(context: context, isStale: false, failure: error) }
-            return context
+    private func readForOpenSSL() throws(TransportError) -> TLSUse {
+        try read(current) { (fingerprint, outdated) throws(TransportError) in
+            guard case .client(let options) = kind else { return TLSUse(try TLSContext(kind)) }
+            return TLSUse(
+                try SharedContexts.context(for: options, fingerprint: fingerprint, otherThan: outdated?.context))
         }
     }
 
-    /// Whether the files have been read.
-    package var isPrepared: Bool {
+    /// What is known, if the files hold what they held before; otherwise what is made anew, or what is known if that fails:
+    /// files that could be read before may be missing for a moment, or half replaced.
+    ///
+    /// - Parameter make: gets the fingerprint of the files, and what is outdated.
+    private func read<Made: Sendable>(
+        _ known: borrowing Lock<Known<Made>>, _ make: (Int?, Made?) throws(TransportError) -> Made
+    ) throws(TransportError) -> Made {
+        let earlier = known.withLock { $0 }
+        // Outside the lock: this reads files. First of all, so that what is made is never older than the fingerprint.
+        let fingerprint = kind.fingerprint
+        if let made = earlier.made, !earlier.isOutdated, let fingerprint, fingerprint == earlier.fingerprint {
+            known.withLock { $0.failure = nil }
+            return made
+        }
+        do throws(TransportError) {
+            let made = try make(fingerprint, earlier.isOutdated ? earlier.made : nil)
+            known.withLock { $0 = Known(made: made, fingerprint: fingerprint) }
+            return made
+        } catch {
+            guard let made = earlier.made else { throw error }
+            known.withLock { $0.failure = error }
+            return made
+        }
+    }
+
+    /// Whether something is known of the files, as they are or were.
+    package var isKnown: Bool {
         #if canImport(Network)
-            current.withLock { !$0.isStale } || currentOfSystem.withLock { !$0.isStale }
+            current.withLock { $0.made != nil } || currentOfSystem.withLock { $0.made != nil }
         #else
-            current.withLock { !$0.isStale }
+            current.withLock { $0.made != nil }
         #endif
     }
 
-    /// Reads the files for the next connection, unless that has been done: not on the caller's thread, which may be the
-    /// loop's.
+    /// Whether there is nothing to read for the next connection.
+    package var isPrepared: Bool { isKnown && !kind.namesFiles && !current.withLock { $0.isOutdated } }
+
+    /// Reads the files for the next connection, if there are any: not on the caller's thread, which may be the loop's.
     ///
     /// - Throws: `tlsUnavailable`, `tlsConfiguration`.
     package func prepare() async throws(TransportError) {
@@ -294,32 +315,32 @@ package final class TLSContexts: Sendable {
         do throws(TransportError) {
             #if canImport(Network)
                 if try usesSystem() {
-                    _ = try networkTLS()
+                    _ = try readForSystem()
                     return .success(())
                 }
             #endif
-            _ = try context()
+            _ = try readForOpenSSL()
             return .success(())
         } catch {
             return .failure(error)
         }
     }
 
-    /// A connection has failed, perhaps due to certificates that were replaced since they were read: the next one reads
-    /// the files anew.
+    /// A connection could not be opened, perhaps due to what was made of the options.
     ///
     /// - Returns: the error, with a sentence about files that this connection could not read anew.
     package func reload(after error: TransportError) -> TransportError {
+        let isOfTLS = error.code.mayBeOfTLS
+        let isOutdated = isOfTLS && kind.mayBeOutdated(after: error)
         var failure = current.withLock { known in
-            known.isStale = true
+            if isOutdated { known.isOutdated = true }
+            // Some servers cannot continue a session that another one of them has begun.
+            if isOfTLS { known.made = known.made.map { TLSUse($0.context) } }
             return known.failure
         }
         #if canImport(Network)
-            let failureOfSystem = currentOfSystem.withLock { known in
-                known.isStale = true
-                return known.failure
-            }
-            failure = failure ?? failureOfSystem
+            // The system asks its authorities for each connection, and keeps the sessions.
+            failure = failure ?? currentOfSystem.withLock { $0.failure }
         #endif
         return failure.map {
             error.adding("What the TLS files held before was used, because they cannot be read now: \($0.message)")
@@ -347,18 +368,113 @@ package final class TLSContexts: Sendable {
     }
 
     #if canImport(Network)
+        /// What is known; it is made first if there is nothing.
+        ///
         /// - Throws: `tlsConfiguration`.
         func networkTLS() throws(TransportError) -> NetworkTLS {
+            if let known = currentOfSystem.withLock({ $0.made }) { return known }
+            return try readForSystem()
+        }
+
+        private func readForSystem() throws(TransportError) -> NetworkTLS {
             guard case .client(let options) = kind else {
                 throw TransportError(.unsupported, "Network.framework serves clients only here.")
             }
-            return try Self.read(currentOfSystem) { () throws(TransportError) in try NetworkTLS(options) }
+            return try read(currentOfSystem) { (_, _) throws(TransportError) in try NetworkTLS(options) }
         }
     #endif
 }
 
+/// A context as one client uses it: with the sessions that this client may resume.
+struct TLSUse: Sendable {
+    let context: TLSContext
+    let sessions = TLSSessionCache()
+
+    init(_ context: TLSContext) { self.context = context }
+}
+
+/// The contexts of this process's clients: those with equal options and files share one, because each holds the
+/// authorities, and those of a system take a megabyte and fifty milliseconds of a processor.
+private enum SharedContexts {
+    private struct Entry {
+        weak var context: TLSContext?
+        /// Stands for what the files held when it was made.
+        let fingerprint: Int
+    }
+
+    private static let entries = Lock<[TLSOptions: Entry]>([:])
+
+    /// The context for these options and what their files hold; made if there is none.
+    ///
+    /// - Parameters:
+    ///   - fingerprint: of the files; nil if they cannot be read, which making one reports.
+    ///   - outdated: is not returned.
+    /// - Throws: `tlsUnavailable`, `tlsConfiguration`, `systemLimit`.
+    static func context(
+        for options: TLSOptions, fingerprint: Int?, otherThan outdated: TLSContext?
+    ) throws(TransportError) -> TLSContext {
+        if let known = find(options, fingerprint), known !== outdated { return known }
+        // Outside the lock: this reads files.
+        let made = try TLSContext(.client(options))
+        guard let fingerprint else { return made }
+        // Another client may have made one in the meantime.
+        if let known = find(options, fingerprint), known !== outdated { return known }
+        entries.withLock { $0[options] = Entry(context: made, fingerprint: fingerprint) }
+        return made
+    }
+
+    /// What is found leaves the lock with its reference: the last one must not end under it, since `forget` takes it.
+    private static func find(_ options: TLSOptions, _ fingerprint: Int?) -> TLSContext? {
+        let (context, found) = entries.withLock { entries in
+            let entry = entries[options]
+            return (entry?.context, entry?.fingerprint)
+        }
+        return found == fingerprint ? context : nil
+    }
+
+    /// A context with these options was released, and the options with what they hold are not kept for it.
+    static func forget(_ options: TLSOptions) {
+        let other = entries.withLock { entries -> TLSContext? in
+            let context = entries[options]?.context
+            if context == nil { entries[options] = nil }
+            return context
+        }
+        withExtendedLifetime(other) {}
+    }
+}
+
+extension TLSContext.Kind {
+    private var sources: [PEMSource] {
+        switch self {
+        case .client(let options): options.trust.authorities + (options.identity?.sources ?? [])
+        case .server(let options): (options.clientAuthorities ?? []) + options.identity.sources
+        }
+    }
+
+    fileprivate var namesFiles: Bool { sources.contains(where: \.isFile) }
+
+    /// Stands for what the files hold at present; nil if one cannot be read. That of other content is equal once in 2⁶⁴
+    /// cases.
+    fileprivate var fingerprint: Int? {
+        var hasher = Hasher()
+        for source in sources where source.isFile {
+            guard let bytes = try? source.read("file") else { return nil }
+            hasher.combine(bytes.count)
+            // Safe: the buffer is read during the call only.
+            unsafe bytes.withUnsafeBytes { unsafe hasher.combine(bytes: $0) }
+        }
+        return hasher.finalize()
+    }
+
+    /// Whether something that is in none of the files may have changed: the system's authorities, or a key in a token.
+    fileprivate func mayBeOutdated(after error: TransportError) -> Bool {
+        guard case .client(let options) = self else { return false }
+        return options.trust.usesSystem && error.code.isOfAuthorities || options.identity?.isStored == true
+    }
+}
+
 /// Sessions that may be resumed, one for each server. Each is used once, as RFC 8446 (appendix C.4) advises.
-struct TLSSessionCache {
+final class TLSSessionCache: Sendable {
     /// A reference to an `SSL_SESSION`.
     // Safe to use: it owns a reference to the session, which `deinit` gives back.
     @safe
@@ -378,24 +494,34 @@ struct TLSSessionCache {
         }
     }
 
-    private var entries: [String: Entry] = [:]
-    private var refused: Set<String> = []
-    private static let limit = 64
-
-    mutating func take(_ server: String) -> Entry? {
-        entries.removeValue(forKey: server)
+    private struct State {
+        var entries: [String: Entry] = [:]
+        var refused: Set<String> = []
     }
 
-    mutating func store(_ entry: Entry, for server: String) {
-        guard !refused.contains(server) else { return }
-        if entries.count >= Self.limit, entries[server] == nil { entries.removeValue(forKey: entries.first!.key) }
-        entries[server] = entry
+    private let state = Lock(State())
+    private static let limit = 64
+
+    func take(_ server: String) -> Entry? {
+        state.withLock { $0.entries.removeValue(forKey: server) }
+    }
+
+    func store(_ entry: Entry, for server: String) {
+        state.withLock { state in
+            guard !state.refused.contains(server) else { return }
+            if state.entries.count >= Self.limit, state.entries[server] == nil {
+                state.entries.removeValue(forKey: state.entries.first!.key)
+            }
+            state.entries[server] = entry
+        }
     }
 
     /// A handshake with an old session failed; some servers cannot do it and end the connection instead of saying so.
-    mutating func refuse(_ server: String) {
-        if refused.count >= Self.limit { refused.removeAll() }
-        refused.insert(server)
-        entries[server] = nil
+    func refuse(_ server: String) {
+        state.withLock { state in
+            if state.refused.count >= Self.limit { state.refused.removeAll() }
+            state.refused.insert(server)
+            state.entries[server] = nil
+        }
     }
 }

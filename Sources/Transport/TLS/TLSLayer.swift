@@ -7,8 +7,8 @@ package final class TLSLayer: ByteLayer {
     private enum Phase { case handshaking, open, closed, failed }
 
     private let session: TLSSession
-    /// The key of its session in the cache; nil when sessions are not resumed.
-    private let cacheKey: String?
+    /// Where its session is kept, under which key; nil when sessions are not resumed.
+    private let cache: (sessions: TLSSessionCache, key: String)?
     private var offeredSession = false
     private var phase = Phase.handshaking
     private var hasReceived = false
@@ -25,18 +25,18 @@ package final class TLSLayer: ByteLayer {
     package convenience init(
         client contexts: TLSContexts, host: String, port: UInt16, protocols: [String] = []
     ) throws(TransportError) {
-        let context = try contexts.context()
-        let options = context.options ?? TLSOptions()
+        let use = try contexts.context()
+        let options = use.context.options ?? TLSOptions()
         let name = try ServerName(options.serverName ?? host)
         // Servers that want certificates and do not name their sessions end the connection when one is resumed.
         // What is checked on each connection is in no session.
         let resumes = options.resumesSessions && !options.checksEachConnection
         try self.init(
-            context, peerName: "\(Endpoint.host(host, port: port))",
-            cacheKey: resumes ? "\(name.text) \(host) \(port)" : nil)
+            use.context, peerName: "\(Endpoint.host(host, port: port))",
+            cache: resumes ? (use.sessions, "\(name.text) \(host) \(port)") : nil)
         try session.setServer(name)
         try session.offer(options.applicationProtocols ?? protocols)
-        if let cacheKey, let earlier = context.sessions.withLock({ $0.take(cacheKey) }) {
+        if let cache, let earlier = cache.sessions.take(cache.key) {
             session.resume(earlier)
             offeredSession = true
         }
@@ -46,12 +46,14 @@ package final class TLSLayer: ByteLayer {
     ///
     /// - Throws: `tlsUnavailable`, `tlsConfiguration`.
     package convenience init(server contexts: TLSContexts) throws(TransportError) {
-        try self.init(try contexts.context(), peerName: "a client", cacheKey: nil)
+        try self.init(try contexts.context().context, peerName: "a client", cache: nil)
     }
 
-    private init(_ context: TLSContext, peerName: String, cacheKey: String?) throws(TransportError) {
+    private init(
+        _ context: TLSContext, peerName: String, cache: (sessions: TLSSessionCache, key: String)?
+    ) throws(TransportError) {
         session = try TLSSession(context, peerName: peerName)
-        self.cacheKey = cacheKey
+        self.cache = cache
     }
 
     private var peerName: String { session.peerName }
@@ -142,14 +144,13 @@ package final class TLSLayer: ByteLayer {
     }
 
     private func storeSession() {
-        guard let cacheKey, !storedSession, phase == .open, let entry = session.resumableSession() else { return }
+        guard let cache, !storedSession, phase == .open, let entry = session.resumableSession() else { return }
         storedSession = true
-        session.context.sessions.withLock { $0.store(entry, for: cacheKey) }
+        cache.sessions.store(entry, for: cache.key)
     }
 
     private func refuseResumption() {
-        guard let cacheKey else { return }
-        session.context.sessions.withLock { $0.refuse(cacheKey) }
+        if let cache { cache.sessions.refuse(cache.key) }
     }
 
     private var endedInHandshake: TransportError {

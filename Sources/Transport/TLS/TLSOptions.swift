@@ -48,18 +48,17 @@ public struct TLSOptions: Sendable, Hashable {
 
     /// Reads the files that the options name, and checks that what they hold can be used, without a connection.
     ///
-    /// A client reads them when it connects, and again after a connection with TLS has failed. This blocks the calling
-    /// thread while it reads.
+    /// A client reads them for each connection, and continues with what they held before if they cannot be read then. This
+    /// blocks the calling thread while it reads.
     /// - Throws: ``TransportError`` with the code `tlsConfiguration` for a file that is missing, damaged or encrypted with
     ///   another passphrase, and for a key of another certificate; with `tlsUnavailable` without OpenSSL.
     public func check() throws(TransportError) {
-        let contexts = TLSContexts(client: self)
-        let usesSystem = try contexts.usesSystem()
+        let usesSystem = try TLSContexts(client: self).usesSystem()
         #if canImport(Network)
-            if usesSystem { _ = try contexts.networkTLS() } else { _ = try contexts.context() }
-        #else
-            if !usesSystem { _ = try contexts.context() }
+            if usesSystem { _ = try NetworkTLS(self) }
         #endif
+        // Not one that clients share: what is checked is what there is now.
+        if !usesSystem { _ = try TLSContext(.client(self)) }
     }
 }
 
@@ -326,6 +325,21 @@ public struct TLSIdentity: Sendable, Hashable {
             TLSIdentity(.system(identity), passphrase: nil)
         }
     #endif
+
+    /// What it consists of, as far as that can be read.
+    var sources: [PEMSource] {
+        switch kind {
+        case .pem(let certificates, let key): [certificates, key]
+        case .pkcs12(let container): [container]
+        case .stored(let certificates, _): [certificates]
+        #if canImport(Network)
+            case .system: []
+        #endif
+        }
+    }
+
+    /// Whether the key is where it cannot be read, and may be another one tomorrow.
+    var isStored: Bool { if case .stored = kind { true } else { false } }
 }
 
 extension TLSIdentity: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {

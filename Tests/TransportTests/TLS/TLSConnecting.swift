@@ -38,9 +38,13 @@ extension Certificates {
 
 extension TLSLayer {
     /// OpenSSL's connection, which only tests of what a peer may do have a reason to reach.
-    var connection: OpaquePointer? {
+    var connection: OpaquePointer? { ofSession("connection") as? OpaquePointer }
+
+    /// What was made of the options.
+    var contextID: ObjectIdentifier? { ofSession("context").map { ObjectIdentifier($0 as AnyObject) } }
+
+    private func ofSession(_ name: String) -> Any? {
         let session = Mirror(reflecting: self).children.first { $0.label == "session" }?.value
-        return session.flatMap { Mirror(reflecting: $0).children.first { $0.label == "connection" }?.value }
-            as? OpaquePointer
+        return session.flatMap { Mirror(reflecting: $0).children.first { $0.label == name }?.value }
     }
 }

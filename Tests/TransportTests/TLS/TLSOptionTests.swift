@@ -64,8 +64,68 @@ struct TLSOptionTests {
         // Readable again, and with another content: that counts.
         try FileManager.default.removeItem(atPath: file)
         try FileManager.default.copyItem(atPath: certificates.otherAuthority.certificate, toPath: file)
+        try await contexts.prepare()
         await #expect { try await connect() } throws: { ($0 as? TransportError)?.code == .certificateUntrusted }
         #expect(contexts.reload(after: refused) == refused)
+    }
+
+    @Test func `clients with equal options and files share what was made of them`() async throws {
+        let certificates = Certificates()
+        let folder = try ScratchDirectory("tls")
+        let file = folder.file("authority.pem")
+        try FileManager.default.copyItem(atPath: certificates.authority.certificate, toPath: file)
+        var options = TLSOptions()
+        options.trust = .authorities([.file(file)])
+        options.implementation = .openSSL
+        /// What OpenSSL has made of the options, for a connection.
+        func context(_ contexts: TLSContexts) async throws -> ObjectIdentifier {
+            try await contexts.prepare()
+            return try #require(TLSLayer(client: contexts, host: "localhost", port: 1).contextID)
+        }
+        let (one, two) = (TLSContexts(client: options), TLSContexts(client: options))
+        let first = try await context(one)
+        #expect(try await context(two) == first)
+        // After a failure as well, unless there is something else to read.
+        _ = two.reload(after: TransportError(.clientCertificateRefused, "No."))
+        #expect(try await context(two) == first)
+        var others = options
+        others.identity = TLSIdentity(
+            certificates: .file(certificates.client.certificate), key: .file(certificates.client.key))
+        let different = TLSContexts(client: others)
+        #expect(try await context(different) != first)
+        // Who comes later reads what is in the file then, and the others with their next connection.
+        try FileManager.default.removeItem(atPath: file)
+        try FileManager.default.copyItem(atPath: certificates.otherAuthority.certificate, toPath: file)
+        let three = TLSContexts(client: options)
+        let second = try await context(three)
+        #expect(second != first)
+        #expect(try await context(one) == second)
+        #expect(try await context(two) == second)
+    }
+
+    @Test func `the system's authorities are read again when a server is not trusted, once for all clients`()
+        async throws
+    {
+        var options = TLSOptions()
+        options.implementation = .openSSL
+        // Nobody else's in this process.
+        options.serverName = "authorities.example"
+        func context(_ contexts: TLSContexts) async throws -> ObjectIdentifier {
+            try await contexts.prepare()
+            return try #require(TLSLayer(client: contexts, host: "localhost", port: 1).contextID)
+        }
+        let (one, two) = (TLSContexts(client: options), TLSContexts(client: options))
+        let first = try await context(one)
+        #expect(try await context(two) == first)
+        for code in [TransportError.Code.connectionRefused, .unknownHost, .timedOut, .clientCertificateRefused] {
+            _ = one.reload(after: TransportError(code, "No."))
+            #expect(one.isPrepared)
+            #expect(try await context(one) == first)
+        }
+        for contexts in [one, two] { _ = contexts.reload(after: TransportError(.certificateUntrusted, "No.")) }
+        let second = try await context(one)
+        #expect(second != first)
+        #expect(try await context(two) == second)
     }
 
     @Test func `a file that no descriptor is left for is no mistake in the options`() {
