@@ -12,8 +12,11 @@
 int accept4(int descriptor, struct sockaddr *address, socklen_t *size, int flags);
 int pthread_setname_np(pthread_t thread, const char *name);
 
-// epoll_pwait2 without a signal mask, for C libraries that do not have it yet.
+#if !defined(__ANDROID__)
+// epoll_pwait2 without a signal mask, for C libraries that do not have it yet. Not for Android: before version 15 the system
+// kills an app for this call.
 int epoll_wait_nanoseconds(int epoll, struct epoll_event *events, int maximum, long long nanoseconds);
+#endif
 
 // Lets the calling thread sleep to the microsecond rather than to the fifty that Linux allows itself.
 void sleep_precisely(void);

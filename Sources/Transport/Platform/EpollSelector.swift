@@ -9,7 +9,9 @@
         private let wakeDescriptor: Int32
         /// Filled by the system only.
         private let ready = UnsafeMutableBufferPointer<epoll_event>.allocate(capacity: 256)
-        private var isPrecise = true
+        #if !os(Android)
+            private var isPrecise = true
+        #endif
         private static let wakeToken = UInt64.max
 
         /// The kernel's numbers: each C library declares them as another type.
@@ -65,14 +67,16 @@
             }
         }
 
-        /// Milliseconds are what timers need; only the pauses of a link are shorter.
+        /// Milliseconds are what timers need; only the pauses of a link are shorter. On Android these take a millisecond.
         private func awaitEvents(_ timeout: Int64) -> Int32 {
-            if timeout > 0 && timeout < 1_000_000 && isPrecise {
-                let count = unsafe epoll_wait_nanoseconds(epoll, ready.baseAddress, Int32(ready.count), timeout)
-                if count >= 0 || errno == EINTR { return count }
-                // Linux before 5.11, or a sandbox that does not know the call.
-                isPrecise = false
-            }
+            #if !os(Android)
+                if timeout > 0 && timeout < 1_000_000 && isPrecise {
+                    let count = unsafe epoll_wait_nanoseconds(epoll, ready.baseAddress, Int32(ready.count), timeout)
+                    if count >= 0 || errno == EINTR { return count }
+                    // Linux before 5.11, or a sandbox that does not know the call.
+                    isPrecise = false
+                }
+            #endif
             return unsafe epoll_wait(epoll, ready.baseAddress!, Int32(ready.count), pollMilliseconds(timeout))
         }
 
