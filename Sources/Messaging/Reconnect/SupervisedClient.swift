@@ -64,9 +64,10 @@ package enum ConnectionEndCause: Sendable, Equatable {
 package enum ReconnectVerdict: Sendable, Equatable {
     /// Connect again without a delay, and ask for something else: another version, another server.
     case retryNow
-    /// Connect again without a delay and ask for other credentials. The second time in a row it means `giveUp`.
+    /// Connect again without a delay and ask for other credentials. The second time in a row at one server it means
+    /// `giveUp`.
     case askForCredentials
-    /// The same, and the second time in a row at one server it means `wait`: the refusal may have another reason.
+    /// The same, but the second time in a row at one server it means `wait`: the refusal may have another reason.
     case askForCredentialsOrWait
     /// Try the next server, or wait as the policy demands. After a connection that held, its server comes first.
     case wait

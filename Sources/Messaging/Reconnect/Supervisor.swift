@@ -36,7 +36,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     private var isPatient = false
     /// Whether the client gave up a server or address of this round before `connectTimeout` was over.
     private var roundWasHurried = false
-    /// The server that has refused credentials since a server has accepted: others were asked for.
+    /// The last server that has refused credentials since a server has accepted: it was asked again, with others.
     private var refusingServer: Int?
     private var phase = Phase.idle
     /// Nil if the client does not follow the network.
@@ -231,7 +231,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
             client.willRetry()
             schedule.retriesAtOnce(at: now)
             open()
-        case .askForCredentials where refusingServer == nil,
+        case .askForCredentials where refusingServer != currentServer,
             .askForCredentialsOrWait where refusingServer != currentServer:
             refusingServer = currentServer
             open()

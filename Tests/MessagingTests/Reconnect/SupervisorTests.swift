@@ -102,7 +102,7 @@ import Wire
         Row(script: [.askForCredentials], maximumAttempts: nil, attempts: ["1@0", "1@0!"]),
         Row(
             script: [.askForCredentials, .wait, .askForCredentials], servers: 2, maximumAttempts: nil,
-            attempts: ["1@0", "1@0!", "1@1"]),
+            attempts: ["1@0", "1@0!", "1@1", "1@1!"]),
         // A gateway may refuse for another reason: the client continues, and reports the refusal each time.
         Row(
             script: [.askForCredentialsOrWait], maximumAttempts: 2, attempts: ["1@0", "1@0!", "2@0!"], waits: 1),
