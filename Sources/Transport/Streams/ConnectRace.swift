@@ -30,7 +30,9 @@ final class ConnectRace: LoopHandler, @unchecked Sendable {
     /// When avoided addresses are tried although others have not failed.
     private var avoidance = Int64.max
     private var attempts: [AddressAttempt] = []
+    /// The failure that explains most, the last one of those that explain as much.
     private var lastFailure: TransportError?
+    private var lastWeight = Weight.untried
     /// When the next address is tried although those before have not failed.
     private var nextAttempt = Int64.max
 
@@ -41,6 +43,16 @@ final class ConnectRace: LoopHandler, @unchecked Sendable {
     /// IPv4 addresses that wait a moment for those of IPv6, and until when.
     private var heldBack: [SocketAddress] = []
     private var startWithout = Int64.max
+
+    /// How much a failure explains.
+    private enum Weight: Int {
+        /// Nothing was tried, because the options do not allow it.
+        case untried
+        /// The system knows no way to the address, and nothing left this machine.
+        case unsent
+        /// Somebody answered, or nobody did in time; or the process lacks a descriptor, which is worth knowing.
+        case tried
+    }
 
     private static let attemptDelay: Int64 = 250_000_000
     private static let resolutionDelay: Int64 = 50_000_000
@@ -135,7 +147,6 @@ final class ConnectRace: LoopHandler, @unchecked Sendable {
                 waiting = Connector.order(heldBack, avoiding: avoided).reversed()
                 stopHolding()
             } else if !lookUps.isEmpty || !attempts.isEmpty {
-                for ticket in lookUps.values { resolver.hurry(ticket) }
                 return finishIfNothingIsLeft()
             }
         }
@@ -171,7 +182,12 @@ final class ConnectRace: LoopHandler, @unchecked Sendable {
 
     /// Fails if there is neither an attempt under way nor an address to come.
     private func finishIfNothingIsLeft() {
-        guard attempts.allSatisfy(\.isOver), waiting.isEmpty, heldBack.isEmpty, lookUps.isEmpty else { return arm() }
+        guard attempts.allSatisfy(\.isOver), waiting.isEmpty, heldBack.isEmpty else { return arm() }
+        guard lookUps.isEmpty else {
+            // Only their answers can help now.
+            for ticket in lookUps.values { resolver.hurry(ticket) }
+            return arm()
+        }
         fail(lastFailure ?? lookUpFailure ?? timedOut)
     }
 
@@ -245,10 +261,9 @@ final class ConnectRace: LoopHandler, @unchecked Sendable {
         return nil
     }
 
-    /// Notes why an attempt failed, without starting another.
+    /// Notes why an address could not be tried, without trying another.
     func failedAtOnce(_ failure: TransportError) {
-        // The failure of a real attempt explains more than an address that could not be tried.
-        lastFailure = lastFailure ?? failure
+        note(failure, .untried)
     }
 
     /// Notes why an attempt failed, without starting another.
@@ -256,21 +271,31 @@ final class ConnectRace: LoopHandler, @unchecked Sendable {
         let words = System.describe(code)
         switch code {
         case ECONNREFUSED:
-            lastFailure = TransportError(
-                .connectionRefused,
-                "\(endpoint) refused the connection. Check the address and the port, and that the server is running and listens on this address.",
-                errno: code)
+            note(
+                TransportError(
+                    .connectionRefused,
+                    "\(endpoint) refused the connection. Check the address and the port, and that the server is running and listens on this address.",
+                    errno: code), .tried)
         case ENETUNREACH, EHOSTUNREACH, ENETDOWN:
-            lastFailure = .unreachable("\(endpoint)", code)
+            note(.unreachable("\(endpoint)", code), .unsent)
+        case EADDRNOTAVAIL, EAFNOSUPPORT:
+            note(TransportError(.unreachable, "Cannot connect to \(endpoint): \(words).", errno: code), .unsent)
         case ETIMEDOUT:
-            lastFailure = timedOut
+            note(timedOut, .tried)
         case EMFILE, ENFILE:
-            lastFailure = TransportError(
-                .systemLimit, "Cannot connect to \(endpoint): too many open files. Raise the limit (ulimit -n).",
-                errno: code)
+            note(
+                TransportError(
+                    .systemLimit, "Cannot connect to \(endpoint): too many open files. Raise the limit (ulimit -n).",
+                    errno: code), .tried)
         default:
-            lastFailure = TransportError(.unreachable, "Cannot connect to \(endpoint): \(words).", errno: code)
+            note(TransportError(.unreachable, "Cannot connect to \(endpoint): \(words).", errno: code), .tried)
         }
+    }
+
+    private func note(_ failure: TransportError, _ weight: Weight) {
+        // Of addresses that could not be tried the first one counts.
+        guard lastFailure == nil || weight != .untried && weight.rawValue >= lastWeight.rawValue else { return }
+        (lastFailure, lastWeight) = (failure, weight)
     }
 
     private func fail(_ error: TransportError) {

@@ -153,6 +153,48 @@ import Transport
         await listener.close()
     }
 
+    // To a group no connection can lead, which the system knows by itself, as it does of IPv6 on a machine without.
+    @Test(arguments: SelectorKind.allCases, ["127.0.0.1 224.0.0.1", "224.0.0.1 127.0.0.1"])
+    func `the answer of a server explains more than an address that cannot be reached from here`(
+        selector: SelectorKind, addresses: String
+    ) async throws {
+        let setting = try Setting(selector)
+        let names = ScriptedNames([NameQuery("broker", .ipv4): addresses])
+        let endpoint = Endpoint.host("broker", port: UInt16(FreePort.next()))
+        let failing = Task { await failure(of: endpoint, setting.loop, resolver: names.resolver()) }
+        #expect(await eventually { names.questions.count == 2 })
+        names.release()
+        let error = await failing.value
+        #expect(error?.code == .connectionRefused, "\(error?.message ?? "")")
+    }
+
+    @Test func `an address that cannot be reached from here is the reason if there is no other`() async throws {
+        let setting = try Setting(.automatic)
+        #expect(await failure(of: .host("224.0.0.1", port: 1), setting.loop)?.code == .unreachable)
+    }
+
+    // Other systems have no second address on this machine without being told to.
+    #if !canImport(Darwin)
+        @Test(arguments: SelectorKind.allCases)
+        func `the other family is asked for when all addresses have refused, although other names hang`(
+            selector: SelectorKind
+        ) async throws {
+            let setting = try Setting(selector)
+            let listener = try await Listener.listen(on: .host("127.0.0.1", port: 0), loop: setting.loop) { _ in }
+            let names = ScriptedNames([
+                NameQuery("broker", .ipv4): "127.0.0.2", NameQuery("broker", .ipv6): "127.0.0.1",
+            ])
+            let resolver = names.resolver(maximumThreads: 4)
+            resolver.start(NameQuery("silent", .ipv4)) { _ in }
+            #expect(await eventually { names.questions.count == 1 })
+            let error = await failure(
+                of: .host("broker", port: listener.port), setting.loop, timeout: 20_000_000_000, resolver: resolver)
+            #expect(error == nil)
+            names.release()
+            await listener.close()
+        }
+    #endif
+
     @Test func `a connection leaves from the address and the interface that the options name`() async throws {
         let setting = try Setting(.automatic)
         let listener = try await Listener.listen(on: .host("127.0.0.1", port: 0), loop: setting.loop) { _ in }

@@ -14,7 +14,8 @@ final class ScriptedNames: Sendable {
     private let silent = DispatchSemaphore(value: 0)
     private let state = Mutex(State())
 
-    /// - Parameter known: the addresses, as text, of what is answered at once. Other names are not answered.
+    /// - Parameter known: the addresses, as text with spaces between them, of what is answered at once. Other names are not
+    ///   answered.
     init(_ known: [NameQuery: String] = [:]) {
         self.known = known
     }
@@ -38,7 +39,8 @@ final class ScriptedNames: Sendable {
             silent.wait()
             return .failure(TransportError(.unknownHost, "nobody knows \(query.name)"))
         }
-        return NameQuery(address, .any).lookUp()
+        let addresses = address.split(separator: " ").compactMap { try? NameQuery(String($0), .any).lookUp().get() }
+        return .success(addresses.flatMap { $0 })
     }
 
     /// Answers all questions that are under way, so that their threads end: nothing is known of those names.
