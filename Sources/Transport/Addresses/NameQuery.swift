@@ -42,7 +42,7 @@ package struct NameQuery: Hashable, Sendable {
         // Safe: the list and its addresses are the system's until `freeaddrinfo`, and are copied before.
         var list: UnsafeMutablePointer<addrinfo>?
         let code = unsafe getaddrinfo(name, nil, &hints, &list)
-        guard code == 0, let list = unsafe list else { throw failure(code) }
+        guard code == 0, let list = unsafe list else { throw failure(code, errno: errno) }
         defer { unsafe freeaddrinfo(list) }
         var addresses: [SocketAddress] = []
         var entry: UnsafeMutablePointer<addrinfo>? = unsafe list
@@ -52,11 +52,15 @@ package struct NameQuery: Hashable, Sendable {
             }
             unsafe entry = current.pointee.ai_next
         }
-        guard !addresses.isEmpty else { throw failure(0) }
+        guard !addresses.isEmpty else { throw failure(0, errno: 0) }
         return addresses
     }
 
-    private func failure(_ code: Int32) -> TransportError {
+    /// - Parameters:
+    ///   - code: what `getaddrinfo` returned; 0 if it found no address.
+    ///   - number: the system's reason; it counts with `EAI_SYSTEM` alone.
+    func failure(_ code: Int32, errno number: Int32) -> TransportError {
+        if code == EAI_SYSTEM { return failure(ofSystem: number) }
         let reason = unsafe code == 0 ? "no address" : String(cString: gai_strerror(code))
         guard code == EAI_AGAIN else {
             return TransportError(
@@ -67,6 +71,18 @@ package struct NameQuery: Hashable, Sendable {
             .unknownHost,
             "DNS did not answer for the host '\(name)': \(reason). Check the name servers of this machine."
         )
+    }
+
+    private func failure(ofSystem code: Int32) -> TransportError {
+        if code == EMFILE || code == ENFILE {
+            return TransportError(
+                .systemLimit, "Cannot look up the host '\(name)': too many open files. Raise the limit (ulimit -n).",
+                errno: code)
+        }
+        return TransportError(
+            .unknownHost,
+            "Cannot look up the host '\(name)': \(System.describe(code)). Check how this machine looks names up.",
+            errno: code)
     }
 
     /// The time to connect was over before DNS had answered.

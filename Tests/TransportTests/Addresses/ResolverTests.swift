@@ -1,7 +1,9 @@
+import Foundation
 import TestSupport
 import Testing
-import Transport
 import Wire
+
+@testable import Transport
 
 @Suite(.turns) struct ResolverTests {
     @Test func `finds names and literal addresses`() async throws {
@@ -113,6 +115,22 @@ import Wire
         #expect(await eventually { names.questions.contains(NameQuery("other", .ipv4)) })
         names.release()
         #expect(await eventually { other.all.count == 1 })
+    }
+
+    @Test func `a process without a free descriptor does not blame the host's name`() {
+        let query = NameQuery("broker.example", .ipv4)
+        for code in [EMFILE, ENFILE] {
+            let shortage = query.failure(EAI_SYSTEM, errno: code)
+            #expect(shortage.code == .systemLimit && shortage.errno == code)
+            #expect(shortage.message.contains("'broker.example'") && shortage.message.contains("ulimit -n"))
+        }
+        // Another failure of the system is named.
+        let other = query.failure(EAI_SYSTEM, errno: EIO)
+        #expect(other.code == .unknownHost && other.errno == EIO)
+        #expect(other.message.contains(System.describe(EIO)) && !other.message.contains("spelling"))
+        // The number means nothing beside another reason.
+        #expect(query.failure(EAI_NONAME, errno: EMFILE).code == .unknownHost)
+        #expect(query.failure(EAI_NONAME, errno: EMFILE).message.contains("spelling"))
     }
 
     @Test func `the system's file of hosts is read`() {
