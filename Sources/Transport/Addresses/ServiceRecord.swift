@@ -114,7 +114,8 @@ package struct ServiceRecord: Sendable, Hashable {
             else { return records }
             let end = reader.place + Int(count)
             if type == Self.type, family == 1, let priority = reader.number(), let weight = reader.number(),
-                let port = reader.number(), let target = reader.name(), !target.isEmpty, reader.place == end
+                let port = reader.number(), port != 0, let target = reader.name(), !target.isEmpty,
+                reader.place == end
             {
                 records.append(ServiceRecord(priority: priority, weight: weight, port: port, target: target))
             }

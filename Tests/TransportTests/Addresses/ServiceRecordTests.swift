@@ -58,6 +58,12 @@ import Transport
         #expect(ServiceRecord.parse(message([answer(33, [0, 1, 0, 2, 7, 91] + name)])[...]) == [])
     }
 
+    @Test func `a record without a port is left out, and the others count`() {
+        let withoutPort = answer(33, [0, 1, 0, 2, 0, 0] + name("none.example.com"))
+        let good = answer(33, [0, 1, 0, 2, 7, 91] + name("one.example.com"))
+        #expect(ServiceRecord.parse(message([withoutPort, good])[...]) == [first])
+    }
+
     @Test func `servers are tried by priority, and among equals in proportion to their weights`() {
         let records = [
             ServiceRecord(priority: 2, weight: 0, port: 1, target: "last"),
