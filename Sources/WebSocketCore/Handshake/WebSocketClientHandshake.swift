@@ -52,9 +52,10 @@ package struct WebSocketClientHandshake: Sendable {
                 let isFirst = head.byteCount == 0
                 do throws(HTTPError) { consumed += try head.receive(rest) } catch {
                     if isFirst, !request.isSecure, rest.byte(at: 0) == Self.tlsAlert { throw Self.answersInTLS }
+                    try judgeStartLine()
                     throw WebSocketHandshakeError(relabelling: error)
                 }
-                if head.isComplete { try judge() }
+                if head.isComplete { try judge() } else { try judgeStartLine() }
             } else {
                 consumed += refusal?.body.receive(rest) ?? 0
                 finishRefusal(isEnd: false)
@@ -93,13 +94,25 @@ package struct WebSocketClientHandshake: Sendable {
         outcome = .refused(response)
     }
 
-    private mutating func judge() throws(WebSocketHandshakeError) {
-        let response: HTTPResponseHead
+    /// The response as far as it is known.
+    private func response() throws(WebSocketHandshakeError) -> HTTPResponseHead {
         do throws(HTTPError) {
-            response = try HTTPResponseHead(startLine: head.startLine, fields: head.fields)
+            return try HTTPResponseHead(startLine: head.startLine, fields: head.fields)
         } catch {
-            throw WebSocketHandshakeError(relabelling: error)
+            throw WebSocketHandshakeError(
+                .notHTTP,
+                "The first line of the server's answer is not a response of HTTP/1. Check that it serves WebSocket at this port."
+            )
         }
+    }
+
+    /// A peer that speaks another protocol, and sends the first line, may never end a head.
+    private func judgeStartLine() throws(WebSocketHandshakeError) {
+        if !head.startLine.isEmpty { _ = try response() }
+    }
+
+    private mutating func judge() throws(WebSocketHandshakeError) {
+        let response = try response()
         let fields = response.fields
         switch response.status {
         case 101:

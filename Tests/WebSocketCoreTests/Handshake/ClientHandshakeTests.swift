@@ -103,6 +103,9 @@ struct ResponseVector: Sendable, CustomTestStringConvertible {
         ResponseVector(name: "status of two digits", response: with(0, "HTTP/1.1 10 x"), expected: .failed(.notHTTP)),
         ResponseVector(name: "status with a sign", response: with(0, "HTTP/1.1 +10 x"), expected: .failed(.notHTTP)),
         ResponseVector(name: "another protocol", response: "SSH-2.0-x\r\n\r\n", expected: .failed(.notHTTP)),
+        ResponseVector(
+            name: "greeting of another protocol, without an end", response: "SSH-2.0-OpenSSH_9.2p1\r\n",
+            expected: .failed(.notHTTP)),
         ResponseVector(name: "binary", response: "\u{0}\u{1}", expected: .failed(.notHTTP)),
         ResponseVector(
             name: "folded line", response: with(9, "X: a\r\n b"), expected: .failed(.malformedHead)),
@@ -204,6 +207,14 @@ struct ResponseVector: Sendable, CustomTestStringConvertible {
         let error = #expect(throws: WebSocketHandshakeError.self) { try handshake.receive(bytes.span.bytes) }
         #expect(error?.code == .notHTTP)
         #expect(error?.message.contains("(wss://)") == isTold, "\(error?.message ?? "")")
+    }
+
+    @Test func `a greeting of another protocol is answered with what to check`() throws {
+        var handshake = try WebSocketClientHandshake(WebSocketClientRequest(host: "h"), keyBytes: Self.key)
+        let greeting = Array("220 mail.example ESMTP\r\n".utf8)
+        let error = #expect(throws: WebSocketHandshakeError.self) { try handshake.receive(greeting.span.bytes) }
+        #expect(error?.code == .notHTTP)
+        #expect(error?.message.hasSuffix("Check that it serves WebSocket at this port.") == true)
     }
 
     @Test(arguments: ResponseVector.all)
