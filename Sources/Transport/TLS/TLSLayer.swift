@@ -95,7 +95,17 @@ package final class TLSLayer: ByteLayer {
 
     package func send(_ plain: RawSpan, wire: inout [UInt8]) throws(TransportError) {
         guard phase == .open else { return }
-        if case .failed(let code, let text) = session.write(plain, into: &wire) {
+        switch session.write(plain, into: &wire) {
+        case .established, .closed:
+            break
+        case .needsInput:
+            // The bytes are not encrypted, and would be missing in the stream.
+            phase = .failed
+            throw TransportError(
+                .tlsFailed,
+                "Nothing can be sent to \(peerName) before it has answered another handshake of TLS, which no connection needs. Connect again."
+            )
+        case .failed(let code, let text):
             throw failure(code, text)
         }
     }

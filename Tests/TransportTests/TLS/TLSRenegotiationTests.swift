@@ -9,7 +9,8 @@ import Transport
         private typealias Control = @convention(c) (OpaquePointer, Int32, Int, UnsafeMutableRawPointer?) -> Int
         private typealias ClearOptions = @convention(c) (OpaquePointer, UInt64) -> UInt64
 
-        @Test func `is refused by the server's side, and nothing breaks`() async throws {
+        /// A client of TLS 1.2 that may negotiate anew, its connection, and what makes it do so.
+        private func pair() throws -> (LayerPair, TLSLayer, renegotiate: () -> Int32) {
             let certificates = Certificates()
             let identity = TLSIdentity(
                 certificates: .file(certificates.server.certificate), key: .file(certificates.server.key))
@@ -28,9 +29,14 @@ import Transport
                 client: client, server: TLSLayer(server: TLSContexts(server: TLSServerOptions(identity: identity))))
             try pair.exchange()
             #expect(client.version == "TLSv1.2")
+            return (pair, client, { renegotiate(connection) })
+        }
+
+        @Test func `is refused by the server's side, and nothing breaks`() async throws {
+            let (pair, _, renegotiate) = try pair()
             try pair.send(fromClient: Array("before\n".utf8))
             try pair.exchange()
-            #expect(renegotiate(connection) == 1)
+            #expect(renegotiate() == 1)
             // The request leaves with the next read or write.
             try pair.send(fromServer: Array("x".utf8))
             #expect { try pair.exchange() } throws: {
@@ -38,6 +44,16 @@ import Transport
             }
             #expect(pair.server.isOpen && pair.atServer == Array("before\n".utf8))
             try pair.send(fromServer: Array("after\n".utf8))
+        }
+
+        @Test func `what cannot be encrypted before the peer has answered is not dropped in silence`() throws {
+            let (pair, client, renegotiate) = try pair()
+            #expect(renegotiate() == 1)
+            let error = #expect(throws: TransportError.self) { try pair.send(fromClient: Array("lost\n".utf8)) }
+            #expect(error?.code == .tlsFailed)
+            #expect(error?.message.contains("localhost:1") == true)
+            // Nothing more can be sent.
+            #expect(!client.isOpen)
         }
     #endif
 }
