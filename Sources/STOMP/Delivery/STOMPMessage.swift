@@ -93,12 +93,14 @@ public struct STOMPMessage: ReplyMessage {
     /// Rejects the message (NACK); the broker decides what becomes of it.
     ///
     /// - Parameters:
-    ///   - requeue: whether RabbitMQ delivers the message again; nil, the default, leaves it to the broker. Other brokers
-    ///     ignore it.
+    ///   - requeue: whether RabbitMQ or the loopback broker delivers the message again; nil, the default, leaves it to the
+    ///     broker. With others false has no effect.
     ///   - transaction: the transaction that the rejection is part of.
-    /// - Throws: as ``acknowledge(in:)``.
+    /// - Throws: as ``acknowledge(in:)``; ``STOMPError/Code/unsupportedByBroker`` if `requeue` is true and the broker is known
+    ///   not to put a rejected message back, as ActiveMQ, which would move it to its dead-letter queue. Nothing is sent then.
     public func reject(requeue: Bool? = nil, in transaction: STOMPTransactionHandle? = nil) throws(STOMPError) {
         try answer(transaction) { engine, headers, now throws(STOMPUsageError) in
+            try engine.profile.checkRequeue(requeue)
             let more = requeue.map { engine.profile.nackHeaders(requeue: $0) } ?? [:]
             try engine.nack(
                 messageHeaders: headers, connection: batch.connection, message: batch.number(at: index), headers: more,

@@ -129,6 +129,19 @@ public struct STOMPBrokerProfile: Sendable, Hashable {
         }
     }
 
+    /// Throws if this broker is known to give a rejected message to nobody again, whatever NACK asks for.
+    package func checkRequeue(_ requeue: Bool?) throws(STOMPUsageError) {
+        guard requeue == true, nackRequeueHeader == nil, self != .generic else { return }
+        let advice =
+            unanswered == .redelivered
+            ? "Leave the message unanswered and unsubscribe: the destination's next consumer then gets it at once."
+            : "Leave the message unanswered: the broker delivers it again, some only when this connection ends."
+        throw STOMPUsageError(
+            .unsupportedByBroker,
+            "\(name) decides by itself what becomes of a rejected message, and does not put it back into its queue. \(advice)"
+        )
+    }
+
     /// The header of a NACK that puts the message back into its queue or not; empty where the broker decides.
     public func nackHeaders(requeue: Bool) -> STOMPHeaders {
         nackRequeueHeader.map { [$0: requeue ? "true" : "false"] } ?? [:]

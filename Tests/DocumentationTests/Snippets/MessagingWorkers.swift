@@ -98,7 +98,7 @@ func handleOrders(
         do {
             var inHand = 0
             for try await order in orders {
-                // A cancelled reader still gets what has arrived: it stays with the broker.
+                // A cancelled reader is still given what has arrived; left unanswered, it stays with the broker.
                 if Task.isCancelled { break }
                 if inHand == limit {
                     try await group.next()

@@ -42,6 +42,37 @@ import Testing
         }
     }
 
+    @Test(arguments: ["ActiveMQ/5.17.2", "ActiveMQ-Artemis/2.31.2", "coilmq/1.1"])
+    func `a message that the broker would not give to anybody again is not rejected for that`(
+        server: String
+    ) async throws {
+        let (client, connection) = try await FakeServer().connected(server: server)
+        async let subscribing = client.subscribe(to: "/queue/q", acknowledgement: .clientIndividual)
+        let lines = try await connection.frame().split(separator: "\n")
+        connection.send("RECEIPT\nreceipt-id:\(lines.value("receipt"))\n\n\0")
+        let messages = try await subscribing
+        for id in ["1", "2", "3"] {
+            connection.send(
+                "MESSAGE\nsubscription:\(lines.value("id"))\nmessage-id:\(id)\nack:\(id)\ndestination:/queue/q\n\n\0")
+        }
+        let received = try await messages.first(3)
+        if server.hasPrefix("ActiveMQ") {
+            await expectError(.unsupportedByBroker, containing: "ActiveMQ") { try received[0].reject(requeue: true) }
+            // Nothing was written, and the message can still be answered.
+            try received[0].acknowledge()
+            #expect(try await connection.expect("ACK", "id") == "1")
+        } else {
+            try received[0].reject(requeue: true)
+            #expect(try await connection.expect("NACK", "id") == "1")
+        }
+        try received[1].reject(requeue: false)
+        #expect(try await connection.expect("NACK", "id") == "2")
+        try received[2].reject()
+        #expect(try await connection.expect("NACK", "id") == "3")
+        connection.close()
+        await client.disconnect()
+    }
+
     @Test func automaticMessagesAreNotAcknowledged() async throws {
         try await withBroker { broker in
             let client = try await broker.connected()
