@@ -53,4 +53,17 @@ struct HomeAssistantTests {
         await home.disconnect()
         await broker.stop()
     }
+
+    @Test func `A device with a wrong password ends with the reason`() async throws {
+        var options = LoopbackBrokerOptions()
+        options.users = [.init(name: "greenhouse", password: "right")]
+        let broker = try await LoopbackBroker.start(options)
+        let device = makeGreenhouse(try broker.mqttURL.replacing("mqtt://", with: "mqtt://greenhouse:wrong@"))
+        let error = await #expect(throws: MQTTError.self) {
+            try await withTimeout(.patience, "the end of the device") { try await runGreenhouse(device) }
+        }
+        #expect(error?.code == .badCredentials)
+        await device.disconnect()
+        await broker.stop()
+    }
 }

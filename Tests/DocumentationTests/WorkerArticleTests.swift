@@ -53,6 +53,42 @@ struct WorkerArticleTests {
         await broker.stop()
     }
 
+    @Test func `A worker that is stopped finishes its job, and leaves the next one to the session`() async throws {
+        let broker = try await LoopbackBroker.start()
+        let url = try broker.mqttURL
+        let scratch = try ScratchDirectory("stopped-worker")
+        let customer = MQTTClient(url, clientID: "customer")
+        try await customer.connect()
+        var answers = try await customer.subscribe(to: "done/+", qos: .exactlyOnce).makeAsyncIterator()
+        let subscribed = broker.arrivals().filter { $0.client == "worker-1" && $0.packet == .mqtt(.subscribe) }
+        let (begun, begin) = AsyncStream<Void>.makeStream()
+        let (stopped, stop) = AsyncStream<Void>.makeStream()
+        let first = Task {
+            try await workOffJobs(url, store: scratch.path) { job in
+                begin.yield()
+                for await _ in stopped.prefix(1) {}
+                return "\(job.text ?? "") done, \(Task.isCancelled ? "in haste" : "in peace")"
+            }
+        }
+        for await _ in subscribed.prefix(1) {}
+        try await customer.publish("wash", to: "jobs/car", qos: .atLeastOnce)
+        for await _ in begun.prefix(1) {}
+        try await customer.publish("wax", to: "jobs/boat", qos: .atLeastOnce)
+        first.cancel()
+        stop.yield()
+        _ = await first.result
+        // The job was acknowledged, and the other one was not begun.
+        let second = Task {
+            try await workOffJobs(url, store: scratch.path) { job in job.text ?? "" }
+        }
+        #expect(try await answers.next()?.text == "wash done, in peace")
+        #expect(try await answers.next()?.text == "wax")
+        second.cancel()
+        _ = await second.result
+        await customer.disconnect()
+        await broker.stop()
+    }
+
     @Test func `A meter is online, reports readings, and is offline when it has ended`() async throws {
         let broker = try await LoopbackBroker.start()
         let url = try broker.mqttURL

@@ -45,10 +45,14 @@ func makeGreenhouse(_ url: String) -> MQTTClient {
 func runGreenhouse(_ client: MQTTClient, celsius: Double = 21.5) async throws {
     let states = client.states
     await client.start()
-    async let announcing: Void = announceAfterEachConnection(client, states)
-    async let answering: Void = announceAfterEachRestart(client)
-    async let obeying: Void = obeyCommands(client, celsius: celsius)
-    _ = try await (announcing, answering, obeying)
+    try await withThrowingTaskGroup(of: Void.self) { group in
+        group.addTask { try await announceAfterEachConnection(client, states) }
+        group.addTask { try await announceAfterEachRestart(client) }
+        group.addTask { try await obeyCommands(client, celsius: celsius) }
+        // The first that fails ends the others, which would wait for a client that has stopped.
+        try await group.next()
+        group.cancelAll()
+    }
 }
 
 /// The will has replaced "online" when a connection was lost.

@@ -3,7 +3,7 @@ import MQTT
 
 /// Handles jobs until its task is cancelled, and answers each on `done/` and the job's name.
 func workOffJobs(
-    _ url: String, store directory: String, handle: (MQTTMessage) async throws -> String
+    _ url: String, store directory: String, handle: @escaping @Sendable (MQTTMessage) async throws -> String
 ) async throws {
     // 1. The server keeps the session while the worker is away; the store keeps answers over a crash of the process.
     var configuration = MQTTConfiguration(clientID: "worker-1")
@@ -17,11 +17,17 @@ func workOffJobs(
     let jobs = client.subscription(to: "jobs/+", acknowledgement: .manual)
     try await client.withConnection { client in
         for try await job in jobs {
-            let answer = try await handle(job)
-            // 3. The answer is in the store before the job is acknowledged.
-            try await client.enqueue(MQTTOutgoingMessage(answer, to: "done/\(job.captures[0])", qos: .exactlyOnce))
-            // 4. Only now does the server forget the job.
-            job.acknowledge()
+            // A cancelled reader is still given what has arrived; left unanswered, it stays with the server.
+            if Task.isCancelled { break }
+            // The inner task is not cancelled with the worker: the job in hand is finished.
+            try await Task {
+                let answer = try await handle(job)
+                // 3. The answer is in the store before the job is acknowledged.
+                let message = MQTTOutgoingMessage(answer, to: "done/\(job.captures[0])", qos: .exactlyOnce)
+                try await client.enqueue(message)
+                // 4. Only now does the server forget the job.
+                job.acknowledge()
+            }.value
         }
     }
 }

@@ -13,6 +13,6 @@ func chat(as user: String, password: @escaping @Sendable () async throws -> Stri
     let notes = try await client.subscribe(to: "chat/\(user)", qos: .atLeastOnce)
     try await client.publish(Note(text: "hello"), to: "chat/user2", qos: .atLeastOnce)
     for try await note in notes.values(Note.self, as: .json) {
-        print(try note.get().text)
+        if let value = try? note.get() { print(value.text) }
     }
 }

@@ -29,7 +29,9 @@ final class RoomModel {
         await client.start()
         do {
             for try await reading in try await client.subscribe(to: .roomReadings) {
-                rooms[reading.captures[0]] = try reading.value.celsius
+                // One payload that cannot be decoded must not end the others.
+                guard let value = try? reading.value else { continue }
+                rooms[reading.captures[0]] = value.celsius
             }
         } catch {
             if !Task.isCancelled { problem = "\(error)" }

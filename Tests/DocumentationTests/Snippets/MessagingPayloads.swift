@@ -41,14 +41,21 @@ func askForRoute(client: MQTTClient) async throws -> Route {
 
 func answerWithRoutes(client: STOMPClient) async throws {
     for try await question in try await client.subscribe(to: "/queue/routes", as: Position.self) {
-        try await client.reply(to: question.message, with: Route(stops: ["Harbour"]))
+        do {
+            try await client.reply(to: question.message, with: Route(stops: ["Harbour"]))
+        } catch {
+            // A message that names no place to reply to must not end the service, nor a connection that is opened again.
+            guard [.invalidRequest, .notConnected].contains(error.code) else { throw error }
+        }
     }
 }
 
 func readBothFormats(client: MQTTClient) async throws {
     let positions = try await client.subscribe(
         to: "vehicles/+/position", as: Position.self, coding: .anyOf(.json, .propertyList))
-    for try await position in positions { print(try position.value) }
+    for try await position in positions {
+        if let value = try? position.value { print(value) }
+    }
 }
 
 extension MQTTTopic<Position> {

@@ -14,9 +14,10 @@ func workOnOrders() async throws {
 }
 
 func readOneOrder(client: STOMPClient) async throws {
-    let orders = try await client.subscribe(to: "/queue/orders")
+    let orders = try await client.subscribe(to: "/queue/orders", acknowledgement: .clientIndividual)
     for try await order in orders {
         print(order.destination, order.messageID ?? "", order.contentType ?? "", order.header("region") ?? "")
+        try order.acknowledge()
         break
     }
     try await orders.unsubscribe()
@@ -25,7 +26,10 @@ func readOneOrder(client: STOMPClient) async throws {
 func printOrdersInATask(client: STOMPClient) -> Task<Void, Never> {
     Task {
         do throws(STOMPError) {
-            for try await order in try await client.subscribe(to: "/queue/orders") { print(order.text ?? "") }
+            for try await order in try await client.subscribe(to: "/queue/orders", acknowledgement: .clientIndividual) {
+                print(order.text ?? "")
+                try order.acknowledge()
+            }
         } catch {
             if error.code != .cancelled { print(error.message) }
         }

@@ -11,6 +11,6 @@ func followPrices() async throws {
     try await client.connect()
     let prices = try await client.subscribe(to: "/topic/prices")
     for try await price in prices.values(Price.self, as: .json) {
-        print(try price.get().symbol)
+        if let value = try? price.get() { print(value.symbol) }
     }
 }

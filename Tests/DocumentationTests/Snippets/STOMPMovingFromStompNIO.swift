@@ -4,8 +4,10 @@ import STOMP
 func readParcels() async throws {
     let client = STOMPClient("stomp://localhost")
     try await client.withConnection { client in
-        for try await parcel in try await client.subscribe(to: "/queue/parcels") {
+        let parcels = try await client.subscribe(to: "/queue/parcels", acknowledgement: .clientIndividual)
+        for try await parcel in parcels {
             print(parcel.text ?? "")
+            try parcel.acknowledge()
         }
     }
 }
