@@ -21,7 +21,7 @@ public enum MQTTEvent: ClientEvent {
     case connected(MQTTConnectionInfo)
     /// The server has lost the session while messages were under way, here or in an earlier process with the same store.
     /// Nothing is lost: `republished` messages are sent again, and `possibleDuplicates` of them have QoS 2 and may arrive
-    /// twice. A clean start discards the session too. Not reported of messages that cannot have been sent.
+    /// twice. A clean start discards the session too. Not reported for messages that cannot have been sent.
     /// Without such messages the loss shows in ``connected(_:)``, whose `sessionPresent` is false.
     case sessionLost(republished: Int, possibleDuplicates: Int)
     /// The `credentialsProvider` is called for this server.
@@ -79,8 +79,8 @@ public enum MQTTEvent: ClientEvent {
     /// those of a resumed session that no subscription matched. With a session that ends with its connection, or a session
     /// store, the messages of a subscription are acknowledged when it ends.
     case messagesUnclaimed(filters: [String], count: Int)
-    /// A message that was retained because it matched no subscription was dropped; see
-    /// ``MQTTConfiguration/unmatchedMessagePolicy``.
+    /// A message that was kept because it matched no subscription was dropped, or with
+    /// ``MQTTUnmatchedMessagePolicy/off`` was not kept; see ``MQTTConfiguration/unmatchedMessagePolicy``.
     case unmatchedMessageDropped(topic: String, reason: MQTTUnmatchedMessagePolicy.DropReason)
     /// The session store is damaged: only the records before the damage were read.
     case storeDamaged(StoredSession.Damage)
@@ -91,7 +91,7 @@ public enum MQTTEvent: ClientEvent {
     /// an acknowledgement from the same client waits for itself. See ``BufferPolicy``.
     case readingPaused(for: String)
     /// A task of ``MQTTClient/withExecutor(_:)``, or several in a row, took this long without a pause: no connection of the
-    /// process was served meanwhile. Reported of more than 100 ms, to the clients whose `withExecutor` is under way.
+    /// process was served meanwhile. Reported when it took more than 100 ms, to the clients whose `withExecutor` is under way.
     case executorHeld(for: Duration)
 }
 

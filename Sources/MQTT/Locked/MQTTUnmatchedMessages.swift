@@ -123,7 +123,7 @@ struct MQTTUnmatchedMessages: Sendable {
     ) -> Report {
         guard policy.value.isOn else {
             engine.markAcknowledged(record.delivery, at: now)
-            return Report()
+            return Report(drops: [Drop(sequence: 0, topic: topic, reason: .count)])
         }
         var report = expire(at: now, &engine)
         var message = list.makeMessage(record, of: bytes, topic: topic, at: now)
@@ -203,7 +203,10 @@ struct MQTTUnmatchedMessages: Sendable {
         if policy.value.isOn {
             report.drops = keep(unclaimed, &engine, at: now)
         } else {
-            for message in unclaimed { engine.markAcknowledged(message.delivery, at: now) }
+            for message in unclaimed {
+                engine.markAcknowledged(message.delivery, at: now)
+                report.drops.append(Drop(sequence: message.sequence, topic: message.topic, reason: .count))
+            }
         }
         engine.writeAnswers(at: now)
         let expired = known.expire(at: now)

@@ -141,7 +141,9 @@ struct UnmatchedMessageTests {
         let bench = try await Bench()
         try await leave(5, on: bench)
         let client = client(bench) { $0.unmatchedMessagePolicy = .off }
+        let drops = drops(client.events, 5)
         try await client.connect()
+        #expect(await drops.value == Array(repeating: .count, count: 5))
         // What the session held is there before the answer to a request.
         _ = try await client.subscribe(to: "other")
         let rest = await client.unmatchedMessages()
