@@ -159,6 +159,68 @@ struct CookbookTests {
         await broker.stop()
     }
 
+    @Test func `a lamp of smart-home is no longer offline when it has come back`() async throws {
+        let broker = try await LoopbackBroker.start()
+        let watcher = try MQTTClient(broker.mqttURL, clientID: "watcher")
+        try await watcher.connect()
+        let messages = try await watcher.subscribe(to: "home/kitchen/#")
+        // The command does not reach the lamp, so that the program waits.
+        broker.inject(.drop, .sent, .mqtt(.publish), client: "lamp-kitchen")
+        let program = try await CookbookProgram.smartHome.start(["--broker", broker.mqttURL, "kitchen=on"])
+        try await withTimeout(.patience, "the states of the lamp") {
+            var iterator = messages.makeAsyncIterator()
+            #expect(try await iterator.next()?.text == "off")
+            #expect(try await iterator.next()?.topic == "home/kitchen/lamp/set")
+            await broker.forgetSession(of: "lamp-kitchen")
+            #expect(try await iterator.next()?.text == "offline")
+            #expect(try await iterator.next()?.text == "off")
+            try await watcher.publish("on", to: "home/kitchen/lamp/set", qos: .atLeastOnce)
+            #expect(try await program.waitForEnd() == .exited(0))
+        }
+        await watcher.disconnect()
+        await broker.stop()
+    }
+
+    @Test func `a person whose connection was lost is here again in chat`() async throws {
+        let broker = try await LoopbackBroker.start()
+        let ann = try await CookbookProgram.chat.start(["--name", "Ann", "-b", broker.mqttURL], input: .pipe)
+        try await ann.waitForLine(containing: "You are Ann")
+        let bob = try await CookbookProgram.chat.start(["-n", "Bob", "-b", broker.mqttURL], input: .pipe)
+        try await ann.waitForLine(containing: "Bob: (is here)")
+        let client = try #require(broker.clients.last)
+        await broker.dropConnection(of: client)
+        #expect(
+            await eventually {
+                ann.lines().filter { $0.hasPrefix("Bob") }
+                    == ["Bob: (is here)", "Bob has left", "Bob: (is here)"]
+            })
+        bob.closeInput()
+        #expect(try await bob.waitForEnd() == .exited(0))
+        ann.closeInput()
+        #expect(try await ann.waitForEnd() == .exited(0))
+        await broker.stop()
+    }
+
+    @Test func `subscribe leaves what it does not print to the next run of its session`() async throws {
+        let broker = try await LoopbackBroker.start()
+        let sender = try MQTTClient(broker.mqttURL)
+        try await sender.connect()
+        try await sender.publish("ready", to: "home/ready", retain: true)
+        let arguments = [
+            "-b", try broker.mqttURL, "-t", "home/#", "-q", "1", "-5", "--id", "kept", "--keep-session", "-C", "1",
+        ]
+        let first = try await CookbookProgram.subscribe.run(arguments)
+        #expect(first.output == ["ready"])
+        for number in 1...5 { try await sender.publish("\(number)", to: "home/kitchen", qos: .atLeastOnce) }
+        for number in 1...5 {
+            let (status, output, errors) = try await CookbookProgram.subscribe.run(
+                arguments + ["--no-retained", "--timeout", "20"])
+            #expect(status == .exited(0) && output == ["\(number)"] && errors == [])
+        }
+        await sender.disconnect()
+        await broker.stop()
+    }
+
     @Test func `view-model shows a screen that was offline`() async throws {
         let (status, output, errors) = try await CookbookProgram.viewModel.run([])
         #expect(status == .exited(0) && errors == [])

@@ -36,6 +36,9 @@ await recipe(
                     print(line.isPresent ? "\(line.name): \(line.text ?? "(is here)")" : "\(line.name) has left")
                 }
             }
+            // The will has told the others that this person left, when a connection was lost.
+            let returns = client.states.filter(\.isConnected).dropFirst()
+            let greet = Task { for await _ in returns { try await client.publish(Line(name: name), to: room) } }
             print("You are \(name) at \(url)")
             do {
                 try await client.publish(Line(name: name), to: room)
@@ -44,6 +47,7 @@ await recipe(
                 // Ctrl-C came in the middle of a publish. The others are told all the same.
             }
             show.cancel()
+            greet.cancel()
             // Ctrl-C cancels this task, but not the farewell, which waits for a lost connection for two seconds at most.
             let farewell = Task { try await client.publish(Line(name: name, isPresent: false), to: room) }
             let limit = Task {

@@ -40,9 +40,11 @@ await recipe(
     }
     let client = MQTTClient(options["--broker"] ?? "mqtt://localhost", configuration: configuration)
     let seconds = try options.number("--timeout")
+    // What the session has kept and this run does not print is for the next one: the client must not acknowledge it.
+    let acknowledgement: MQTTAcknowledgement = options.has("--keep-session") ? .manual : .automatic
     // A session keeps its subscriptions if they are released after the client has disconnected.
     let kept = try await client.withConnection { client in
-        let messages = try await client.subscribe(to: requests)
+        let messages = try await client.subscribe(to: requests, acknowledgement: acknowledgement)
         for (filter, code) in zip(messages.filters, messages.reasonCodes) where code.isError {
             complain("The broker refused \(filter): \(code).")
         }
@@ -54,9 +56,12 @@ await recipe(
         }
         var count = 0
         do throws(MQTTError) {
-            for try await message in messages where !(message.isRetained && options.has("--no-retained")) {
-                print(message.formatted(format))
-                count += 1
+            for try await message in messages {
+                if !(message.isRetained && options.has("--no-retained")) {
+                    print(message.formatted(format))
+                    count += 1
+                }
+                message.acknowledge()
                 if count == limit { break }
             }
         } catch {
