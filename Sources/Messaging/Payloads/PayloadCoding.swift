@@ -27,7 +27,8 @@ public protocol PayloadCoding: Sendable {
 
 extension PayloadCoding {
     public func accepts(mediaType: String) -> Bool {
-        contentType.utf8.prefix { $0 != UInt8(ascii: ";") }.elementsEqual(mediaType.utf8)
+        // Most formats declare their type as it is compared, and need no copy of it.
+        contentType.utf8.elementsEqual(mediaType.utf8) || MediaType.name(in: contentType).hasSameBytes(as: mediaType)
     }
 
     public func decode<Value: Decodable>(

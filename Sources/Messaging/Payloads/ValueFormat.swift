@@ -87,7 +87,8 @@ extension ValueFormat<[UInt8]> {
 package enum MediaType {
     /// Type and subtype of a content type, in lower case and without parameters.
     package static func name(in contentType: String) -> String {
-        let name = contentType.utf8.prefix { $0 != UInt8(ascii: ";") }.filter { $0 != UInt8(ascii: " ") }
+        let name = contentType.utf8.prefix { $0 != UInt8(ascii: ";") }
+            .filter { $0 != UInt8(ascii: " ") && $0 != UInt8(ascii: "\t") }
         return String(decoding: name, as: UTF8.self).lowercased()
     }
 }
