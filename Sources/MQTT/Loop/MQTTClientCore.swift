@@ -52,7 +52,7 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
 
     // MARK: From any thread
 
-    var name: String { clientIDTemplate }
+    var name: String { link.perform { $0.engine.clientID } }
     var maximumUnreadBytes: Int { settings.maximumUnreadBytes }
     var receivingHook: (@Sendable (inout MQTTMessage) -> Void)? { settings.messageHook?.receiving }
     var sender: MQTTSender { MQTTSender(core: self) }

@@ -175,7 +175,8 @@ extension MessagingClient {
     /// Call this before ``connect()``: without the first packet or frame, those after it may not be decodable.
     /// - Parameters:
     ///   - log: what keeps the frames.
-    ///   - name: the client's name in the log. Default: its client identifier, in STOMP its `client-id`.
+    ///   - name: the client's name in the log. Default: its client identifier at the time of this call, with random digits for
+    ///     each `%`; in STOMP its `client-id`.
     public nonisolated func inspect(into log: FrameLog, as name: String? = nil) {
         shell.core.inspector.feed(log, as: name ?? shell.core.name)
     }
@@ -239,7 +240,8 @@ public protocol MessageSubscription: AsyncSequence, Sendable, CustomStringConver
     /// The storage of messages that arrived together.
     associatedtype Storage: MessageStorage
 
-    /// The number of messages that were dropped because the receiver was slow.
+    /// The number of messages that were dropped because a receiver was slow: a message counts once for each receiver that did
+    /// not get it.
     var droppedCount: Int { get }
     /// The messages in batches of those that arrived together, for receivers of very many messages.
     var batches: MessageBatches<Storage, Failure> { get }

@@ -175,6 +175,8 @@ package final class SubscriptionHandle<Core: ClientCore>: Sendable {
         /// Where the last receiver stopped; nil while there are receivers.
         var parked: DeliveryPlace<Batch, Failure>?
         var receiverCount = 0
+        /// The queues besides the first one; what those that are gone have dropped counts in the first one.
+        var others: [DeliveryQueue<Batch, Failure>] = []
     }
 
     package init(core: Core, route: Core.Route, first: DeliveryQueue<Batch, Failure>) {
@@ -189,8 +191,10 @@ package final class SubscriptionHandle<Core: ClientCore>: Sendable {
         core.loop.execute { core.subscriptions.remove(route) }
     }
 
-    /// The number of messages that were dropped because the first receiver was slow.
-    package var droppedCount: Int { first.droppedCount }
+    /// The number of messages that were dropped because a receiver was slow, for each receiver.
+    package var droppedCount: Int {
+        places.withLock { places in places.others.reduce(first.droppedCount) { $0 + $1.droppedCount } }
+    }
 
     /// The place where the last receiver stopped; the beginning of a new queue if another receiver is active there.
     package func takePlace() -> DeliveryPlace<Batch, Failure> {
@@ -204,6 +208,7 @@ package final class SubscriptionHandle<Core: ClientCore>: Sendable {
             return taken
         }
         let queue = core.makeQueue(route.policy)
+        places.withLock { $0.others.append(queue) }
         let route = route
         core.loop.execute { route.add(queue) }
         return DeliveryPlace(queue: queue)
@@ -214,7 +219,13 @@ package final class SubscriptionHandle<Core: ClientCore>: Sendable {
         place.batch?.noteTaken(place.index)
         let isParked = places.withLock { places in
             places.receiverCount -= 1
-            guard places.receiverCount == 0 else { return false }
+            guard places.receiverCount == 0 else {
+                if let index = places.others.firstIndex(where: { $0 === place.queue }) {
+                    places.others.remove(at: index)
+                    first.countDropped(place.queue.droppedCount)
+                }
+                return false
+            }
             places.parked = place
             return true
         }

@@ -110,6 +110,9 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
     /// How many messages were dropped so far.
     package var droppedCount: Int { lost.load(ordering: .relaxed) }
 
+    /// Counts messages too that another receiver of the same subscription has lost.
+    package func countDropped(_ count: Int) { lost.add(count, ordering: .relaxed) }
+
     // MARK: The connection's side
 
     /// Hands a batch over, and resumes a receiver that waits for one.

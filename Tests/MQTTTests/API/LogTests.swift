@@ -213,6 +213,21 @@ struct LogTests {
         #expect(log.snapshot().frames.first?.bytes == [0x32, 3, 0, 9, 65])
     }
 
+    @Test func `clients of one template have names of their own in a log`() async throws {
+        let broker = try await LoopbackBroker.start()
+        let log = FrameLog()
+        let clients = (0..<2).map { _ in
+            MQTTClient("mqtt://127.0.0.1:\(broker.ports.mqtt ?? 0)", clientID: "meter-%%%%")
+        }
+        for client in clients {
+            client.inspect(into: log)
+            try await client.connect()
+        }
+        #expect(Set(log.snapshot().frames.map(\.client)) == Set(clients.map(\.clientID)))
+        for client in clients { await client.disconnect() }
+        await broker.stop()
+    }
+
     @Test func `a client that is told to stop feeds a log no more`() async throws {
         let broker = try await LoopbackBroker.start()
         let client = MQTTClient("mqtt://127.0.0.1:\(broker.ports.mqtt ?? 0)", clientID: "c")

@@ -209,8 +209,27 @@ struct SlowConsumerTests {
             #expect(first.droppedBefore == 3 && first.bytes == [3])
             #expect(try await receiver.next()?.bytes == [4])
         }
-        #expect(messages.droppedCount == 3)
+        // Three for each of them.
+        #expect(messages.droppedCount == 9)
         await client.disconnect()
+    }
+
+    @Test func `what any receiver has lost is counted, also after it has gone`() async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected()
+        let messages = try await client.subscribe(to: "a", qos: .atMostOnce, buffer: BufferPolicy(messages: 10))
+        let batches = messages.batches.makeAsyncIterator()
+        var other: MQTTSubscription.Iterator? = messages.makeAsyncIterator()
+        // The second one is registered on the loop's thread, as this subscription is.
+        _ = try await client.subscribe(to: "b")
+        for number in 0..<100 { try await client.publish("\(number)", to: "a") }
+        #expect(await eventually { messages.droppedCount == 180 })
+        #expect(try await other?.next()?.text == "90")
+        other = nil
+        #expect(messages.droppedCount == 180)
+        withExtendedLifetime(batches) {}
+        await client.disconnect()
+        await bench.stop()
     }
 
     @Test func `QoS 0 with pauseReading: nothing is lost, and everybody waits`() async throws {

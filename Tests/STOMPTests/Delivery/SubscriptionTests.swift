@@ -27,6 +27,24 @@ import Testing
         }
     }
 
+    @Test func `what any receiver has lost is counted, also after it has gone`() async throws {
+        try await withBroker { broker in
+            let client = try await broker.connected()
+            let messages = try await client.subscribe(to: "/topic/slow", buffer: BufferPolicy(messages: 10))
+            var first: STOMPSubscription.Iterator? = messages.makeAsyncIterator()
+            var second = messages.makeAsyncIterator()
+            // The second one is registered on the loop's thread, as this subscription is.
+            _ = try await client.subscribe(to: "/topic/other")
+            for number in 0..<100 { try await client.send("\(number)", to: "/topic/slow") }
+            #expect(await eventually { messages.droppedCount == 180 })
+            #expect(try await first?.next()?.text == "90")
+            first = nil
+            #expect(try await second.next()?.text == "90")
+            #expect(messages.droppedCount == 180)
+            await client.disconnect()
+        }
+    }
+
     @Test func `more subscriptions than receipts may be awaited continue after a reconnect, and end in order`()
         async throws
     {
