@@ -40,7 +40,7 @@ struct MotionsDevice: Sendable {
         do throws(MQTTError) {
             let alerts = try await link.client.subscribe(to: alertTopic, qos: .atLeastOnce)
             await link.untilConnected()
-            post.report("subscribed to \(alertTopic) with \(alerts.grantedQoS)", .faint)
+            post.report("subscribed to \(alertTopic)\(alerts.grantedQoS.map { " with \($0)" } ?? "")", .faint)
             return alerts
         } catch {
             throw DeviceFailure(subscribing: error)

@@ -28,9 +28,11 @@ public struct MQTTSubscription: MessageSubscription {
     public let reasonCodes: [MQTTReasonCode]
     /// The properties of SUBACK: Reason String, user properties; 5.0 only.
     public let grantProperties: MQTTProperties
-    /// The highest quality of service that the server granted when the subscription was made.
-    public var grantedQoS: QoS {
-        reasonCodes.filter { !$0.isError }.map(\.rawValue).max().flatMap(QoS.init(rawValue:)) ?? .atMostOnce
+    /// The highest quality of service that the server granted when the subscription was made; for a declared one the highest
+    /// that it has granted so far. Nil before its first answer, and for the messages that match no subscription.
+    public var grantedQoS: QoS? {
+        guard !reasonCodes.isEmpty else { return handle.route.grantedQoS }
+        return reasonCodes.filter { !$0.isError }.map(\.rawValue).max().flatMap(QoS.init(rawValue:))
     }
 
     /// Unsubscribes and waits for the server's answer. Without a connection, after ``MQTTClient/disconnect()`` too, this
@@ -56,10 +58,10 @@ public struct MQTTSubscription: MessageSubscription {
         try await handle.core.subscriptions.unsubscribe(handle.route, properties: properties)
     }
 
-    /// The filters, with the QoS that the server granted.
+    /// The filters, with the QoS that the server has granted.
     public var description: String {
         let filters = filters.isEmpty ? "unmatched messages" : OneLine.text(filters.joined(separator: ", "))
-        return "MQTTSubscription(\(filters), \(grantedQoS))"
+        return "MQTTSubscription(\(filters)\(grantedQoS.map { ", \($0)" } ?? ""))"
     }
 
     public var droppedCount: Int { handle.droppedCount }

@@ -1,5 +1,6 @@
 import MQTTCore
 import Messaging
+import Synchronization
 import Wire
 
 /// One subscription: where the messages that match its filters go.
@@ -20,6 +21,8 @@ final class MQTTRoute: DeliveryRoute, @unchecked Sendable {
     var lostFilters = 0
     /// Whether it ended because the client has stopped, so that the session may have its filters.
     var hasStopped = false
+    /// The highest QoS that the server has granted, -1 before it has granted any; read on any thread.
+    private let granted = Atomic<Int8>(-1)
     let policy: BufferPolicy
     let acknowledgement: MQTTAcknowledgement
     var receivers: DeliveryReceivers<MQTTBatch, MQTTError>
@@ -34,6 +37,15 @@ final class MQTTRoute: DeliveryRoute, @unchecked Sendable {
         self.policy = policy
         self.acknowledgement = acknowledgement
         receivers = DeliveryReceivers(replies: replies)
+    }
+
+    /// The highest QoS that the server has granted to one of the filters; nil before.
+    var grantedQoS: QoS? { UInt8(exactly: granted.load(ordering: .relaxed)).flatMap(QoS.init(rawValue:)) }
+
+    /// The server has granted one of the filters, with this code.
+    func noteGranted(_ code: MQTTReasonCode) {
+        guard let qos = QoS(rawValue: code.rawValue) else { return }
+        granted.max(Int8(qos.rawValue), ordering: .relaxed)
     }
 
     /// Hands responses to their requests; those that no request waits for any more are dropped.

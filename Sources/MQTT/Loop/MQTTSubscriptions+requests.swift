@@ -213,6 +213,7 @@ extension MQTTSubscriptions {
             }
             let isKnown = entry.wasGranted
             entry.grant(code, to: token)
+            for route in entry.routes { route.noteGranted(code) }
             let callers = entry.takeCallers(of: token)
             core.news.tell(
                 request.comesFirst && callers.isEmpty && isKnown

@@ -41,8 +41,10 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
         for (index, request) in route.requests.enumerated() {
             let (entry, needsSubscribe) = router.add(route, request)
             if needsSubscribe { keys.append(ByteKey(request.filter)) }
+            let granted = needsSubscribe ? nil : entry.granted
+            if let granted { route.noteGranted(granted) }
             guard let wait else { continue }
-            if let granted = entry.granted, !needsSubscribe {
+            if let granted {
                 wait.answer(index, .success(granted))
             } else {
                 entry.callers.append(.init(wait: wait, index: index, request: needsSubscribe ? 0 : entry.pending))

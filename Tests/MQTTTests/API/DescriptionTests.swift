@@ -27,6 +27,25 @@ struct DescriptionTests {
         await bench.stop()
     }
 
+    @Test func `a declared subscription shows the QoS that the server has granted, once it has`() async throws {
+        let bench = try await Bench()
+        let client = bench.client()
+        let messages = client.subscription(to: "a/+", qos: .exactlyOnce)
+        #expect(messages.grantedQoS == nil)
+        #expect("\(messages)" == "MQTTSubscription(a/+)")
+        try await client.connect()
+        #expect(await eventually { messages.grantedQoS == .exactlyOnce })
+        #expect("\(messages)" == "MQTTSubscription(a/+, QoS 2)")
+        // The filter is granted already, and the server is not asked again.
+        let further = client.subscription(to: "a/+")
+        #expect(await eventually { further.grantedQoS != nil })
+        let unmatched = await client.unmatchedMessages()
+        #expect(unmatched.grantedQoS == nil)
+        #expect("\(unmatched)" == "MQTTSubscription(unmatched messages)")
+        await client.disconnect()
+        await bench.stop()
+    }
+
     @Test func `what is sent shows where, and a will hides its payload`() {
         let message = MQTTOutgoingMessage("text", to: "a", qos: .exactlyOnce, retain: true)
         #expect("\(message)" == #"MQTTOutgoingMessage(a, QoS 2, retained, "text")"#)
