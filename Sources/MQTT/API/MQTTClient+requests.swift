@@ -15,14 +15,15 @@ extension MQTTClient {
     ///   - payload: the payload of the request: any sequence of bytes, such as an array or `Data`.
     ///   - topic: the topic that the request is published to.
     ///   - qos: the QoS of the request. Default: 1.
-    ///   - timeout: from the call to the response. Default: 10 seconds. A request that has not been sent by then never is.
+    ///   - timeout: from the call to the response. Default: nil, the configuration's ``MQTTConfiguration/requestTimeout``. A
+    ///     request that has not been sent by then never is.
     ///   - properties: response topic and correlation data are set here, and a Message Expiry Interval unless there is one: what
     ///     is left of the timeout, rounded up to seconds. With a session store a request that has not been sent when the
     ///     process ends is sent by the next process until it expires.
     /// - Throws: ``MQTTError``; ``MQTTError/Code/timedOut`` without a response in time, ``MQTTError/Code/refused`` with the
     ///   server's `reasonCode` if it refuses the request or reports that no client has subscribed to the topic.
     public nonisolated(nonsending) func request(
-        _ payload: some Sequence<UInt8>, to topic: String, qos: QoS = .atLeastOnce, timeout: Duration = .seconds(10),
+        _ payload: some Sequence<UInt8>, to topic: String, qos: QoS = .atLeastOnce, timeout: Duration? = nil,
         properties: MQTTProperties = []
     ) async throws(MQTTError) -> MQTTMessage {
         guard speaksProperties else {
@@ -30,7 +31,7 @@ extension MQTTClient {
                 "Before MQTT 5.0 a request cannot name its response topic. Set version to .v5_0, or pass a responseTopic."
             )
         }
-        let (core, payload) = (core, Array(payload))
+        let (core, payload, timeout) = (core, Array(payload), timeout ?? core.settings.requestTimeout)
         var random = core.loop.random
         let correlation = (0..<16).map { _ in UInt8.random(in: .min ... .max, using: &random) }
         let deadline = core.loop.now.advanced(byNanoseconds: timeout.inNanoseconds)
@@ -58,7 +59,7 @@ extension MQTTClient {
     /// Publishes a request that is text and returns the first response to it; the parameters are those of
     /// bytes.
     public nonisolated(nonsending) func request(
-        _ text: String, to topic: String, qos: QoS = .atLeastOnce, timeout: Duration = .seconds(10),
+        _ text: String, to topic: String, qos: QoS = .atLeastOnce, timeout: Duration? = nil,
         properties: MQTTProperties = []
     ) async throws(MQTTError) -> MQTTMessage {
         try await request(Array(text.utf8), to: topic, qos: qos, timeout: timeout, properties: properties)
@@ -78,18 +79,17 @@ extension MQTTClient {
     ///   - responseTopic: the topic that the response comes to, with the same number in place of each `{id}`. Without one the
     ///     first message that is published there is the response.
     ///   - qos: the QoS of the request, and the highest one of the response. Default: 1.
-    ///   - timeout: from the call to the response. Default: 10 seconds. The request expires with it: see
-    ///     ``MQTTOutgoingMessage/timeToLive``.
+    ///   - timeout: from the call to the response. Default: nil, the configuration's ``MQTTConfiguration/requestTimeout``. The
+    ///     request expires with it: see ``MQTTOutgoingMessage/timeToLive``.
     /// - Throws: ``MQTTError``; ``MQTTError/Code/timedOut`` without a response in time.
     public nonisolated(nonsending) func request(
         _ payload: some Sequence<UInt8>, to topic: String, responseTopic: String, qos: QoS = .atLeastOnce,
-        timeout: Duration = .seconds(10)
+        timeout: Duration? = nil
     ) async throws(MQTTError) -> MQTTMessage {
         var random = core.loop.random
         let id = "\(UInt32.random(in: 1 ... .max, using: &random))"
         let (topic, responseTopic) = (topic.replacing("{id}", with: id), responseTopic.replacing("{id}", with: id))
-        let payload = Array(payload)
-        let core = core
+        let (core, payload, timeout) = (core, Array(payload), timeout ?? core.settings.requestTimeout)
         let deadline = core.loop.now.advanced(byNanoseconds: timeout.inNanoseconds)
         do {
             return try await TimedCall.run(
@@ -115,7 +115,7 @@ extension MQTTClient {
     /// Publishes a request that is text, of which the topics tell the responses apart; the parameters are those of bytes.
     public nonisolated(nonsending) func request(
         _ text: String, to topic: String, responseTopic: String, qos: QoS = .atLeastOnce,
-        timeout: Duration = .seconds(10)
+        timeout: Duration? = nil
     ) async throws(MQTTError) -> MQTTMessage {
         try await request(Array(text.utf8), to: topic, responseTopic: responseTopic, qos: qos, timeout: timeout)
     }

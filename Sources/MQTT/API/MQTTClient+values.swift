@@ -51,14 +51,14 @@ extension MQTTClient {
     ///   - topic: the topic that the request is published to.
     ///   - type: the type of the value in the response.
     ///   - qos: the QoS of the request. Default: 1.
-    ///   - timeout: from the call to the response. Default: 10 seconds.
+    ///   - timeout: from the call to the response. Default: nil, the configuration's ``MQTTConfiguration/requestTimeout``.
     ///   - properties: response topic and correlation data are set here, and the content type unless it is set.
     /// - Throws: ``MQTTError``; ``MQTTError/Code/timedOut`` without a response in time, ``MQTTError/Code/invalidRequest`` if
     ///   the value cannot be encoded. A response that is not such a value is returned: reading its value throws
     ///   ``DecodeFailure``.
     public nonisolated(nonsending) func request<Answer: Decodable & Sendable>(
         _ value: some Encodable & Sendable, as coding: some PayloadCoding = .json, to topic: String,
-        returning type: Answer.Type = Answer.self, qos: QoS = .atLeastOnce, timeout: Duration = .seconds(10),
+        returning type: Answer.Type = Answer.self, qos: QoS = .atLeastOnce, timeout: Duration? = nil,
         properties: MQTTProperties = []
     ) async throws(MQTTError) -> MQTTDecodedMessage<Answer> {
         let message = try MQTTOutgoingMessage(value, as: coding, to: topic, qos: qos, properties: properties)
@@ -75,20 +75,20 @@ extension MQTTClient {
     ///   - topic: a topic without wildcards; it has the format and the QoS of the request.
     ///   - type: the type of the value in the response.
     ///   - coding: the format of the response. Default: JSON.
-    ///   - timeout: from the call to the response. Default: 10 seconds.
+    ///   - timeout: from the call to the response. Default: nil, the configuration's ``MQTTConfiguration/requestTimeout``.
     ///   - properties: response topic and correlation data are set here, and the content type unless it is set.
     /// - Throws: as ``publish(_:to:properties:)``; ``MQTTError/Code/timedOut`` without a response in time. A response that is
     ///   not such a value is returned: reading its value throws ``DecodeFailure``.
     public nonisolated(nonsending) func request<Value, Answer: Decodable & Sendable>(
         _ value: Value, to topic: MQTTTopic<Value>, returning type: Answer.Type = Answer.self,
-        coding: some PayloadCoding = .json, timeout: Duration = .seconds(10), properties: MQTTProperties = []
+        coding: some PayloadCoding = .json, timeout: Duration? = nil, properties: MQTTProperties = []
     ) async throws(MQTTError) -> MQTTDecodedMessage<Answer> {
         let message = try MQTTOutgoingMessage(value, to: topic, properties: properties)
         return try await request(message, returning: type, coding: coding, timeout: timeout)
     }
 
     private nonisolated(nonsending) func request<Answer: Decodable & Sendable>(
-        _ message: MQTTOutgoingMessage, returning type: Answer.Type, coding: some PayloadCoding, timeout: Duration
+        _ message: MQTTOutgoingMessage, returning type: Answer.Type, coding: some PayloadCoding, timeout: Duration?
     ) async throws(MQTTError) -> MQTTDecodedMessage<Answer> {
         let answer = try await request(
             message.payload, to: message.topic, qos: message.qos, timeout: timeout, properties: message.properties)

@@ -35,6 +35,7 @@ final class MQTTSettings: Sendable {
 
     var version: MQTTVersion { engineOptions.value.version }
     var cleanStart: Bool { engineOptions.value.cleanStart }
+    var requestTimeout: Duration { .nanoseconds(engineOptions.value.requestTimeout) }
 
     private struct Latest {
         weak var settings: MQTTSettings?

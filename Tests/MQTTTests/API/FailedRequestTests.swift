@@ -93,6 +93,37 @@ struct FailedRequestTests {
         await client.disconnect()
     }
 
+    @Test(arguments: [false, true])
+    func `a request that names no timeout has that of the configuration`(byTopics: Bool) async throws {
+        let clock = try ManualClock()
+        let broker = try await LoopbackBroker.start(clock: clock)
+        var configuration = MQTTConfiguration()
+        configuration.version = .v5_0
+        configuration.requestTimeout = .seconds(50)
+        let client = MQTTClient(try broker.mqttURL, configuration: configuration, clock: clock)
+        try await client.connect()
+        // Without it the server would refuse the request.
+        let silent = try await client.subscribe(to: "ask")
+        let arrivals = broker.arrivals()
+        let isOver = Atomic(false)
+        let asking = Task {
+            defer { isOver.store(true, ordering: .releasing) }
+            return byTopics
+                ? try await client.request("?", to: "ask", responseTopic: "answer")
+                : try await client.request("?", to: "ask")
+        }
+        _ = await arrivals.first { $0.packet == .mqtt(.publish) }
+        await clock.advance(by: .seconds(49))
+        let isEarly = isOver.load(ordering: .acquiring)
+        #expect(!isEarly)
+        await clock.advance(by: .seconds(1))
+        let error = await #expect(throws: MQTTError.self) { try await asking.value }
+        #expect(error?.code == .timedOut)
+        withExtendedLifetime(silent) {}
+        await client.disconnect()
+        await broker.stop()
+    }
+
     @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])
     func `a subscribe that times out unsubscribes what the server may have granted`(version: MQTTVersion) async throws {
         let clock = try ManualClock()
