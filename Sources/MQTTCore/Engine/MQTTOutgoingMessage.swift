@@ -4,7 +4,7 @@ import Wire
 ///
 /// The calls that take a message name its parts in the same order as those that take a payload:
 /// `publish("21.5", to: "house/kitchen")` publishes `MQTTOutgoingMessage("21.5", to: "house/kitchen", qos: .atMostOnce)`.
-public struct MQTTOutgoingMessage: Sendable {
+public struct MQTTOutgoingMessage: Sendable, Equatable {
     /// The topic name: 1 to 65,535 bytes of UTF-8 without wildcards.
     public var topic: String
     /// The payload.
@@ -14,8 +14,8 @@ public struct MQTTOutgoingMessage: Sendable {
     /// Whether the server keeps the message for later subscribers; an empty payload makes it forget the one it has.
     /// Default: false.
     public var retain: Bool
-    /// Sent with MQTT 5.0 only, except that a Message Expiry Interval counts with every version while the message waits
-    /// in the client.
+    /// 5.0 only: before, a publish with others than a Message Expiry Interval throws `invalidRequest`. That one counts with
+    /// every version while the message waits in the client.
     public var properties: MQTTProperties
     /// For how long the message may wait to be sent; after that it is not sent, and fails with `expired`. Rounded up to whole
     /// seconds, since it is the Message Expiry Interval of ``properties``, which a server of MQTT 5.0 goes on counting.
@@ -45,6 +45,12 @@ public struct MQTTOutgoingMessage: Sendable {
         _ text: String, to topic: String, qos: QoS = .atLeastOnce, retain: Bool = false, properties: MQTTProperties = []
     ) {
         self.init(Array(text.utf8), to: topic, qos: qos, retain: retain, properties: properties)
+    }
+
+    /// Whether both have the same topic, payload, QoS, retain flag and properties; topics are compared by their bytes.
+    public static func == (one: Self, other: Self) -> Bool {
+        one.topic.hasSameBytes(as: other.topic) && one.payload == other.payload && one.qos == other.qos
+            && one.retain == other.retain && one.properties == other.properties
     }
 }
 

@@ -65,6 +65,14 @@ where Messages.Element: Sendable {
     }
 }
 
+extension DecodedMessages where Messages: MessageSubscription {
+    /// The number of messages that were dropped because a receiver was slow; see ``MessageSubscription/droppedCount``.
+    public var droppedCount: Int { subscription.droppedCount }
+
+    /// Unsubscribes and waits for the server's answer, as the subscription does. This sequence ends, even if the call throws.
+    public nonisolated(nonsending) func unsubscribe() async throws(Failure) { try await subscription.unsubscribe() }
+}
+
 extension DecodedMessage: CustomStringConvertible {
     /// The message, which shows the beginning of its payload.
     public var description: String { "\(message)" }

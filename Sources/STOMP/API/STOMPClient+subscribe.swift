@@ -85,7 +85,7 @@ extension STOMPClient {
 
 /// Options of a subscription beyond the specification. Each is translated into the headers of the connected broker, which
 /// is known from its `server` header; an option that the broker does not support is an error before anything is sent.
-public struct STOMPSubscribeOptions: Sendable {
+public struct STOMPSubscribeOptions: Sendable, Equatable {
     /// A filter on message headers in the broker's language (ActiveMQ: `country IN ('FR', 'DE')`). Default: nil.
     public var selector: String?
     /// The name under which the broker stores messages while the client is not connected; ActiveMQ also requires a
@@ -106,6 +106,12 @@ public struct STOMPSubscribeOptions: Sendable {
         self.durableName = durableName
         self.prefetch = prefetch
         self.headers = headers
+    }
+
+    /// Whether both ask for the same; texts are compared by their bytes.
+    public static func == (one: Self, other: Self) -> Bool {
+        one.selector.hasSameBytes(as: other.selector) && one.durableName.hasSameBytes(as: other.durableName)
+            && one.prefetch == other.prefetch && one.headers == other.headers && one.queue == other.queue
     }
 
     /// The headers for a kind of broker.

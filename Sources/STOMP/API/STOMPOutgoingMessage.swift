@@ -6,7 +6,7 @@ import Wire
 ///
 /// `send("pizza", to: "/queue/orders")` sends `STOMPOutgoingMessage("pizza", to: "/queue/orders")`; the calls that have no
 /// such short form take a message.
-public struct STOMPOutgoingMessage: Sendable {
+public struct STOMPOutgoingMessage: Sendable, Equatable {
     /// The body.
     public var body: [UInt8]
     /// The destination in the broker's notation.
@@ -60,6 +60,12 @@ public struct STOMPOutgoingMessage: Sendable {
         let body = try destination.format.payload(of: value, for: destination.name, throwing: STOMPError.self)
         self.init(body, to: destination.name, options: options.declaring(destination.contentType))
         queue = destination.queue
+    }
+
+    /// Whether both have the same destination, body and options; destinations are compared by their bytes.
+    public static func == (one: Self, other: Self) -> Bool {
+        one.destination.hasSameBytes(as: other.destination) && one.body == other.body && one.options == other.options
+            && one.queue == other.queue
     }
 
     /// The message with the headers that declare its queue at a kind of broker.

@@ -4,7 +4,7 @@ import Transport
 import Wire
 
 /// The headers of a message besides its destination.
-public struct STOMPSendOptions: Sendable {
+public struct STOMPSendOptions: Sendable, Equatable {
     /// A MIME type, such as `application/json;charset=utf-8`.
     public var contentType: String? {
         get { fixed.contentType }
@@ -43,7 +43,7 @@ public struct STOMPSendOptions: Sendable {
     /// Omits `content-length`, so that ActiveMQ and Artemis treat the message as text. Default: false.
     public var omitsContentLength = false
     /// The headers that do not depend on the time.
-    private struct Fixed: Sendable {
+    private struct Fixed: Sendable, Equatable {
         var contentType: String?
         var persistent: Bool?
         var priority: Int?

@@ -98,6 +98,35 @@ struct TypedTopicTests {
         await bench.stop()
     }
 
+    @Test func `a sequence of values counts what was dropped, and ends with its subscription`() async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected()
+        let values = try await client.subscribe(
+            to: "a", as: Int.self, qos: .atMostOnce, buffer: BufferPolicy(messages: 10))
+        for number in 0..<100 { try await client.publish(number, to: "a") }
+        #expect(await eventually { values.droppedCount == 90 })
+        try await values.unsubscribe()
+        var numbers: [Int] = []
+        for try await element in values { numbers.append(try element.value) }
+        #expect(numbers == Array(90..<100))
+        await client.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `messages to publish are equal if all their parts are, topics by their bytes`() {
+        let message = MQTTOutgoingMessage("x", to: "caf\u{E9}", properties: [.contentType("t")])
+        #expect(message == MQTTOutgoingMessage([0x78], to: "caf\u{E9}", properties: [.contentType("t")]))
+        let changes: [(inout MQTTOutgoingMessage) -> Void] = [
+            { $0.topic = "cafe\u{301}" }, { $0.payload = [] }, { $0.qos = .atMostOnce }, { $0.retain = true },
+            { $0.properties = [] },
+        ]
+        for change in changes {
+            var other = message
+            change(&other)
+            #expect(other != message)
+        }
+    }
+
     @Test func `wildcards are filled with what may stand for them`() throws {
         let topic = MQTTTopic<String>.text("a/+//b/#")
         #expect(try topic.at("x", "y/z").name == "a/x//b/y/z")

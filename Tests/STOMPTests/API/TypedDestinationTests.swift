@@ -70,6 +70,44 @@ struct TypedDestinationTests {
         await client.disconnect()
     }
 
+    @Test func `a sequence of values counts what was dropped, and ends with its subscription`() async throws {
+        try await withBroker { broker in
+            let client = try await broker.connected()
+            let values = try await client.subscribe(
+                to: "/topic/a", as: Int.self, buffer: BufferPolicy(messages: 10))
+            for number in 0..<100 { try await client.send(number, to: "/topic/a") }
+            #expect(await eventually { values.droppedCount == 90 })
+            try await values.unsubscribe()
+            var numbers: [Int] = []
+            for try await element in values { numbers.append(try element.value) }
+            #expect(numbers == Array(90..<100))
+            await client.disconnect()
+        }
+    }
+
+    @Test func `messages and options are equal if all their parts are, texts by their bytes`() {
+        let options = STOMPSendOptions(contentType: "t", priority: 4, headers: ["a": "caf\u{E9}"])
+        let message = STOMPOutgoingMessage("x", to: "/queue/caf\u{E9}", options: options)
+        #expect(message == STOMPOutgoingMessage([0x78], to: "/queue/caf\u{E9}", options: options))
+        let changes: [(inout STOMPOutgoingMessage) -> Void] = [
+            { $0.destination = "/queue/cafe\u{301}" }, { $0.body = [] }, { $0.options.priority = 5 },
+            { $0.options.headers = ["a": "cafe\u{301}"] }, { $0.options.expiresAt = 1 },
+            { $0.options.omitsContentLength = true },
+        ]
+        for change in changes {
+            var other = message
+            change(&other)
+            #expect(other != message)
+        }
+        let wish = STOMPSubscribeOptions(selector: "a = 'caf\u{E9}'", prefetch: 1)
+        #expect(wish == STOMPSubscribeOptions(selector: "a = 'caf\u{E9}'", prefetch: 1))
+        for other in [
+            STOMPSubscribeOptions(selector: "a = 'cafe\u{301}'", prefetch: 1), STOMPSubscribeOptions(prefetch: 1),
+            STOMPSubscribeOptions(selector: "a = 'caf\u{E9}'", durableName: "d", prefetch: 1),
+            STOMPSubscribeOptions(selector: "a = 'caf\u{E9}'", prefetch: 2),
+        ] { #expect(other != wish) }
+    }
+
     @Test func `text, bytes, and formats of the application's own`() async throws {
         struct NoNumber: Error {}
         let text = STOMPDestination.text("/queue/text")
