@@ -9,10 +9,10 @@ extension MQTTClient {
     /// answered the subscriptions. Cancelling the task ends the wait, and never the exchange.
     /// - Returns: the whole answer of the server, with 5.0 including Reason String and user properties; for QoS 0 always
     ///   success.
-    /// - Throws: ``MQTTError``, before anything is sent if the message cannot be. ``MQTTError/Code/notConnected`` at once
-    ///   before ``connect()`` and after ``disconnect()``. When the client has stopped connecting, the reason with its code:
-    ///   at once, or when it stops for calls that wait at that moment; their messages are dropped unless they have been sent
-    ///   already.
+    /// - Throws: ``MQTTError``. A message that cannot be sent as it is, is refused before anything leaves.
+    ///   ``MQTTError/Code/notConnected`` at once before ``connect()`` and after ``disconnect()``. When the client has stopped
+    ///   connecting, the reason with its code: at once, or when it stops for calls that wait at that moment; their messages are
+    ///   dropped unless they have been sent already.
     @discardableResult
     public nonisolated(nonsending) func publish(_ message: MQTTOutgoingMessage) async throws(MQTTError)
         -> MQTTPublishResult
@@ -96,7 +96,7 @@ extension MQTTClient {
     /// This returns when the message has its place in the order of the client's messages: it suspends only while the outbox
     /// is full (QoS 0), or the queue with ``MQTTConfiguration/queueOverflow`` `.wait`. QoS 0 has no acknowledgement, and is
     /// confirmed at once.
-    /// - Throws: ``MQTTError``, before anything is sent if the message cannot be.
+    /// - Throws: ``MQTTError``. A message that cannot be sent as it is, is refused before anything leaves.
     public nonisolated(nonsending) func publishForConfirmation(
         _ message: MQTTOutgoingMessage
     ) async throws(MQTTError) -> Confirmation {
@@ -201,8 +201,8 @@ extension MQTTClient {
         /// Returns the server's answer when it has acknowledged the message, over a reconnect if need be.
         ///
         /// Cancelling the task ends the wait, and never the exchange.
-        /// - Returns: with 5.0 also Reason String and user properties, of a QoS 2 message those of PUBCOMP; for QoS 0 success
-        ///   at once.
+        /// - Returns: with 5.0 also Reason String and user properties, of a QoS 2 message those of PUBREC, then those of
+        ///   PUBCOMP; for QoS 0 success at once.
         /// - Throws: ``MQTTError`` as ``MQTTClient/publish(_:)-(MQTTOutgoingMessage)`` does;
         ///   ``MQTTError/Code/disconnected`` if the client was released before the server had answered.
         @discardableResult

@@ -153,7 +153,7 @@ extension MQTTClient {
     }
 
     /// The messages that match no subscription: those of a session that an earlier process left, and those that arrive
-    /// between the end of a subscription and UNSUBACK. Without a receiver those of QoS 1 and 2 are retained for the next
+    /// between the end of a subscription and UNSUBACK. Without a receiver those of QoS 1 and 2 are kept for the next
     /// subscription within the bounds of ``MQTTConfiguration/unmatchedMessagePolicy``; a receiver gets these first.
     ///
     /// Call this before ``connect()`` or ``start()`` to receive every message of a session that the server has kept. There is

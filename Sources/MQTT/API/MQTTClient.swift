@@ -35,10 +35,10 @@ public actor MQTTClient: MessagingClient {
     /// Makes a client that tries several servers in turn; nothing is opened before ``start()`` or
     /// ``connect()``.
     ///
-    /// The next server is tried as soon as one has failed; the wait of ``ReconnectPolicy`` follows when all have. A failure
-    /// that no other server can solve (refused credentials, a mistake in a URL) ends the attempts all the same. Messages
-    /// that were not acknowledged are published again at the next server; a session continues there if the servers share
-    /// it.
+    /// The next server is tried ``ReconnectPolicy/failoverDelay`` after one has failed; the wait of ``ReconnectPolicy`` follows
+    /// when all have. A failure that no other server can solve (refused credentials, a mistake in a URL) ends the attempts all
+    /// the same. Messages that were not acknowledged are published again at the next server; a session continues there if the
+    /// servers share it.
     /// - Parameters:
     ///   - urls: as for one server; each may hold its own user name and password. See ``MQTTConfiguration/serverOrder``.
     ///   - clientID: see ``MQTTConfiguration/clientID``.

@@ -29,10 +29,9 @@ public struct MQTTConfiguration: Sendable, Equatable, CustomStringConvertible {
     public var cleanStart = true
     /// Whether every filter is subscribed again when the server has kept the session. Default: false.
     ///
-    /// Otherwise these are: shared filters, which some servers forget (Mosquitto 2.0 does when it restarts), and those that
-    /// were granted a lower QoS than they asked for, if the Maximum QoS of a 5.0 server allows more; those whose SUBSCRIBE had
-    /// no answer; and all of them where the session may be another, because a CONNECT had no answer or the server is not the
-    /// last one.
+    /// With false the client repeats only: shared filters, which some servers forget (Mosquitto 2.0 does when it restarts);
+    /// those granted a lower QoS than they asked for, if a 5.0 server now allows more; those whose SUBSCRIBE had no answer; and
+    /// all where the session may be another, after a CONNECT without an answer or at another server.
     ///
     /// For servers that resume a session without its subscriptions. With 5.0 such a SUBSCRIBE asks for retained messages
     /// only where the server has lost the subscription (Retain Handling 1); with 3.1.1 it brings the retained messages of
@@ -123,8 +122,8 @@ public struct MQTTConfiguration: Sendable, Equatable, CustomStringConvertible {
     /// Timeout for one attempt to connect, from opening the session store, obtaining credentials and resolving the name to
     /// CONNACK, steps of an authentication included; also for a renewed authentication. Default: 30 seconds.
     public var connectTimeout: Duration = .seconds(30)
-    /// Timeout for the responses to SUBSCRIBE, UNSUBSCRIBE and each AUTH. For SUBSCRIBE it is counted over connections that
-    /// end without a response. Default: 10 seconds.
+    /// Timeout for the responses to SUBSCRIBE, UNSUBSCRIBE and each AUTH, and for those to requests that name no timeout. For
+    /// SUBSCRIBE it is counted over connections that end without a response. Default: 10 seconds.
     public var requestTimeout: Duration = .seconds(10)
     /// The longest time without any PUBACK, PUBREC or PUBCOMP while messages of this client wait for one; nil waits for
     /// ever. Then the connection ends, and the next server is tried. Default: 30 seconds.
@@ -175,7 +174,7 @@ public struct MQTTConfiguration: Sendable, Equatable, CustomStringConvertible {
     /// Default: 32.
     public var outboundTopicAliasMaximum: UInt16 = 32
     /// What is done with QoS 1 and 2 messages that match no subscription. Default: up to 1000 messages and 1 MiB are
-    /// retained for an hour.
+    /// kept for an hour.
     public var unmatchedMessagePolicy = MQTTUnmatchedMessagePolicy()
     /// Whether a message whose topic is invalid (a wildcard, U+0000, not UTF-8, empty), or which has properties that it must
     /// not have (5.0), is acknowledged, dropped and reported as ``MQTTEvent/invalidMessageDropped(topic:_:)``; otherwise it

@@ -10,7 +10,7 @@ import Wire
 /// Damage on the disk is detected: everything before it is recovered, the damaged file is copied to `session.damaged`, and
 /// ``MQTTEvent/storeDamaged(_:)`` reports it. A log that was written by a newer version of the library, with a transform that is
 /// missing, or by another program, stays as it is, and ``open()`` throws. Only one process at a time can use the directory: a
-/// file in it is locked from ``open()`` to the end of the store.
+/// file in it is locked from ``open()`` to ``close()``, which `disconnect()` calls.
 ///
 /// On Apple's systems the directory belongs in the app's own container, such as Application Support, and not in the shared
 /// container of an App Group: iOS ends an app that is suspended while it holds a lock on a file there (`0xdead10cc`).

@@ -28,7 +28,7 @@ public struct ClientBacklog: Sendable, Equatable {
     public var queuedBytes = 0
     /// Messages that were sent and whose final acknowledgement is missing; with STOMP frames whose receipt is missing.
     public var messagesInFlight = 0
-    /// Received messages that are retained for later subscriptions, because they match none. Always 0 with STOMP.
+    /// Received messages that are kept for later subscriptions, because they match none. Always 0 with STOMP.
     public var unmatchedMessages = 0
     /// Messages that subscriptions with manual acknowledgement have received and not acknowledged yet, read or not; with
     /// STOMP in the modes `client` and `client-individual`, and not rejected either. One that grows and does not fall again

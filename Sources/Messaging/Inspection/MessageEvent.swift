@@ -17,7 +17,8 @@ public struct MessageEvent: Sendable, Equatable {
     public let step: Step
     /// Milliseconds since 1970, UTC.
     public let time: Int64
-    /// The topic or destination; nil for an acknowledgement, and for a message whose topic alias was set before.
+    /// The topic or destination; nil for an acknowledgement, and for a message whose topic alias was set before the sequence
+    /// began.
     public let destination: String?
     /// The packet identifier, or the receipt: an acknowledgement has that of its message. Nil without one.
     public let identifier: String?

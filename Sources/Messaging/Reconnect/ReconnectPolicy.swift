@@ -21,11 +21,11 @@ public struct ReconnectPolicy: Sendable, Equatable {
     /// A connection must have lasted for this long before the waits and the count of attempts start over. Default: 10
     /// seconds.
     public var stableAfter: Duration
-    /// Attempts in a row that may fail before the client stops connecting; nil, the default, for no limit. An attempt whose
-    /// connection is lost before `stableAfter` has failed as well.
+    /// After this many failed attempts in a row the client stops; nil, the default, for no limit; 0 never reconnects. An
+    /// attempt whose connection is lost before `stableAfter` has failed as well.
     public var maximumAttempts: Int?
-    /// Attempts that may fail before the first success; nil for no limit. With 1, the default, `connect()` throws the
-    /// first failure. Not used after `start()`, where `maximumAttempts` counts from the beginning.
+    /// How many attempts `connect()` makes before the first success; nil for no limit. Default: 1. Not used after `start()`,
+    /// where `maximumAttempts` counts from the beginning.
     public var firstConnectAttempts: Int?
     /// The wait before another server, or another address of the same one, is tried. Default: 0.1 seconds.
     public var failoverDelay: Duration

@@ -6,7 +6,7 @@ extension STOMPClient {
     /// Sends a message and returns when its bytes are in the outbox; this suspends only while the outbox is full.
     ///
     /// It is not known whether the broker received it; ``sendAndConfirm(_:in:)-(STOMPOutgoingMessage,_)`` waits for that.
-    /// - Throws: ``STOMPError`` before anything is sent if the message cannot be.
+    /// - Throws: ``STOMPError``. A message that cannot be sent as it is, is refused before anything leaves.
     public nonisolated(nonsending) func send(
         _ message: STOMPOutgoingMessage, in transaction: STOMPTransactionHandle? = nil
     ) async throws(STOMPError) {
@@ -194,7 +194,7 @@ extension STOMPClient {
 
     /// Sends a message and returns when its bytes are in the outbox; its receipt can be awaited later.
     ///
-    /// - Throws: ``STOMPError`` before anything is sent if the message cannot be.
+    /// - Throws: ``STOMPError``. A message that cannot be sent as it is, is refused before anything leaves.
     public nonisolated(nonsending) func sendForReceipt(
         _ message: STOMPOutgoingMessage, in transaction: STOMPTransactionHandle? = nil
     ) async throws(STOMPError) -> STOMPReceipt {

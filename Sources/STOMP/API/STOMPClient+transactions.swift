@@ -17,9 +17,10 @@ extension STOMPClient {
 
     /// Commits a transaction and returns when the broker has confirmed that.
     ///
-    /// - Throws: ``STOMPError``: ``STOMPError/Code/stale`` if its connection has ended, so that nothing of it happened, or if
-    ///   it was committed or aborted before; with ``STOMPError/Code/connectionLost`` and ``STOMPError/Code/timedOut`` it is not
-    ///   known whether it happened, and another commit of it, which throws `stale`, does not tell either.
+    /// - Throws: ``STOMPError``: ``STOMPError/Code/notConnected`` without a connection, ``STOMPError/Code/stale`` if its own
+    ///   has ended: nothing of it happened; ``STOMPError/Code/stale`` also if it was committed or aborted before; with
+    ///   ``STOMPError/Code/connectionLost`` and ``STOMPError/Code/timedOut`` it is not known whether it happened, and another
+    ///   commit of it, which throws `stale`, does not tell either.
     public nonisolated(nonsending) func commit(_ handle: STOMPTransactionHandle) async throws(STOMPError) {
         try await sender.confirmed { engine, token, now throws(STOMPUsageError) in
             try engine.commit(handle.transaction, receiptToken: token, at: now)
@@ -28,15 +29,17 @@ extension STOMPClient {
 
     /// Aborts a transaction.
     ///
-    /// - Throws: ``STOMPError``; ``STOMPError/Code/stale`` if it has ended.
+    /// - Throws: ``STOMPError``: ``STOMPError/Code/notConnected`` without a connection, ``STOMPError/Code/stale`` if its own
+    ///   has ended: the broker has aborted it then; ``STOMPError/Code/stale`` also if it was committed or aborted before.
     public nonisolated func abort(_ handle: STOMPTransactionHandle) throws(STOMPError) {
         try sender.write { engine, now throws(STOMPUsageError) in try engine.abort(handle.transaction, at: now) }
     }
 
     /// Runs `body` in a transaction: commits when it returns, aborts when it throws.
     ///
-    /// A transaction does not survive its connection: then the commit throws ``STOMPError/Code/stale``, and nothing of it
-    /// has been processed. Without a connection this throws ``STOMPError/Code/notConnected`` and does not run `body`.
+    /// A transaction does not survive its connection: then the commit throws ``STOMPError/Code/stale``, or
+    /// ``STOMPError/Code/notConnected`` without a connection, and nothing of it has been processed. Without a connection at the
+    /// beginning this throws ``STOMPError/Code/notConnected`` and does not run `body`.
     /// - Parameters:
     ///   - name: see ``begin(named:)``. Default: nil, a number.
     ///   - body: sends, acknowledges and rejects in the transaction that it is passed.

@@ -34,8 +34,9 @@ public actor STOMPClient: MessagingClient {
     /// Makes a client that tries several servers in turn; nothing is opened before ``start()`` or
     /// ``connect()``.
     ///
-    /// The next server is tried as soon as one has failed; the wait of ``ReconnectPolicy`` follows when all have. A failure
-    /// that no other server can solve (refused credentials, a mistake in a URL) ends the attempts all the same.
+    /// The next server is tried ``ReconnectPolicy/failoverDelay`` after one has failed; the wait of ``ReconnectPolicy`` follows
+    /// when all have. A failure that no other server can solve (refused credentials, a mistake in a URL) ends the attempts all
+    /// the same.
     /// - Parameters:
     ///   - urls: as for one server; each may hold its own login and passcode. See ``STOMPConfiguration/serverOrder``.
     ///   - configuration: the options. Default: those of ``STOMPConfiguration``.

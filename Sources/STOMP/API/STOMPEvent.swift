@@ -58,7 +58,7 @@ public enum STOMPEvent: ClientEvent {
     /// a RECEIPT from the same client waits for itself. See ``BufferPolicy``.
     case readingPaused(for: String)
     /// A task of ``STOMPClient/withExecutor(_:)``, or several in a row, took this long without a pause: no connection of the
-    /// process was served meanwhile. Reported of more than 100 ms, to the clients whose `withExecutor` is under way.
+    /// process was served meanwhile. Reported when it took more than 100 ms, to the clients whose `withExecutor` is under way.
     case executorHeld(for: Duration)
 }
 

@@ -2,7 +2,7 @@ public import Messaging
 public import STOMPCore
 import Wire
 
-/// The messages of one subscription, as a sequence; made by `subscribe` of ``STOMPClient``.
+/// The messages of one subscription, as a sequence; made by `subscribe` and `subscription` of ``STOMPClient``.
 ///
 /// The subscription lives as long as this value or an iterator of it: when the last copy is released, the client
 /// unsubscribes; a durable subscription remains at the broker. It survives reconnects. An iterator continues where the one

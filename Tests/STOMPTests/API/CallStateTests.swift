@@ -11,7 +11,8 @@ struct CallStateTests {
         try await row.check(against: CallTable("STOMP")) {
             ($0 as? STOMPError).map { "\($0.code)" }
         } in: { state in
-            try await Subject(state, hasAsked: row.name.contains("request"))
+            try await Subject(
+                state, hasAsked: row.name.contains("request"), isDurable: row.name.contains("durable"))
         }
     }
 
@@ -30,8 +31,10 @@ struct CallStateTests {
         private(set) var message: STOMPMessage?
         private(set) var transaction: STOMPTransactionHandle?
 
-        /// - Parameter hasAsked: whether the client has made a request, so that it has a queue for replies.
-        init(_ state: CallState, hasAsked: Bool) async throws {
+        /// - Parameters:
+        ///   - hasAsked: whether the client has made a request, so that it has a queue for replies.
+        ///   - isDurable: whether its subscription is durable.
+        init(_ state: CallState, hasAsked: Bool, isDurable: Bool) async throws {
             var options = LoopbackBrokerOptions()
             options.users = [.init(name: "ann", password: "right")]
             let broker = try await LoopbackBroker.start(options)
@@ -53,8 +56,11 @@ struct CallStateTests {
             if state.followsConnection {
                 try await client.connect()
                 // It is not acknowledged, so that a reader that waits receives it again after the reconnect.
-                let subscription = try await client.subscribe(to: "/queue/held", acknowledgement: .clientIndividual)
-                try await client.sendAndConfirm("1", to: "/queue/held")
+                let destination = isDurable ? "/topic/held" : "/queue/held"
+                let subscription = try await client.subscribe(
+                    to: destination, acknowledgement: .clientIndividual,
+                    options: STOMPSubscribeOptions(durableName: isDurable ? "held" : nil))
+                try await client.sendAndConfirm("1", to: destination)
                 message = try await subscription.first(1).first
                 transaction = try client.begin()
                 if hasAsked { _ = try await client.request("x", to: "/queue/questions") }
@@ -121,6 +127,9 @@ struct CallStateTests {
         },
         Row("`subscribe`, `request`") { _ = try await $0.client.subscribe(to: "/queue/called") },
         Row("`unsubscribe()` of a subscription", needsConnection: true) { try await $0.subscription?.unsubscribe() },
+        Row("`unsubscribe()` of a durable subscription", needsConnection: true) {
+            try await $0.subscription?.unsubscribe()
+        },
         Row("`subscribe`, `request`") { _ = try await $0.client.request("x", to: "/queue/questions") },
         Row("`begin`, `withTransaction`") { try await $0.client.withTransaction { _ in } },
         Row("`commit` of an earlier transaction", needsConnection: true) { subject in
