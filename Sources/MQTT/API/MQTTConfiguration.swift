@@ -14,8 +14,9 @@ public struct MQTTConfiguration: Sendable, Equatable, CustomStringConvertible {
     public var clientID: String
     /// The version of the protocol to ask for. Default: 3.1.1.
     public var version = MQTTVersion.v3_1_1
-    /// Versions to ask for, one after the other, when the server refuses ``version``; the first that it accepts is used
-    /// from then on. Default: none.
+    /// Versions to ask for, one after the other, when the server refuses ``version`` or ends the connection instead of
+    /// answering; the first that it accepts is used from then on. If it accepts none, the next attempt begins with
+    /// ``version`` again. Default: none.
     ///
     /// `[.v3_1_1]` beside a `version` of 5.0 suits servers of any age; messages may then have no properties.
     public var fallbackVersions: [MQTTVersion] = []

@@ -52,10 +52,11 @@ final class MQTTNegotiation: @unchecked Sendable {
     // MARK: Attempts
 
     func prepare(_ attempt: ConnectionAttempt) {
-        guard attempt.server != Int(triedServer) else { return }
+        let continues = attempt.continuesLast && attempt.server == Int(triedServer)
         triedServer = Int32(attempt.server)
-        // Another server may accept a version that the last one refused.
-        if !wasEverAccepted, versionsLeft.count != settings.fallbackVersions.count {
+        // Another server may accept a version that the last one refused. The same server may have refused none: a server
+        // that is starting, or a proxy in front of it, closes connections whatever the version.
+        if !continues, !wasEverAccepted, versionsLeft.count != settings.fallbackVersions.count {
             versionsLeft = settings.fallbackVersions
             use(settings.version)
         }

@@ -90,6 +90,9 @@ package struct ConnectionAttempt: Sendable {
     package let deadline: Int64
     /// Whether a server has until then although there are others: none of them answered in the round before.
     package let isPatient: Bool
+    /// Whether it follows the last attempt at once, because the client asks for something else: another version or other
+    /// credentials.
+    package let continuesLast: Bool
 }
 
 /// A stream and the layers between it and the engine.

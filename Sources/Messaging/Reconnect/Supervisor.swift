@@ -230,11 +230,11 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         case .retryNow:
             client.willRetry()
             schedule.retriesAtOnce(at: now)
-            open()
+            open(continues: true)
         case .askForCredentials where refusingServer != currentServer,
             .askForCredentialsOrWait where refusingServer != currentServer:
             refusingServer = currentServer
-            open()
+            open(continues: true)
         case .askForCredentials, .giveUp:
             finish(failure)
         case .wait where wasConnected: lost(failure, leavesServer: false, at: now)
@@ -377,14 +377,16 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
 
     private var currentServer: Int { servers?.current ?? 0 }
 
-    private func open() {
+    /// - Parameter continues: as ``ConnectionAttempt/continuesLast``.
+    private func open(continues: Bool = false) {
         guard let client else { return finish(nil) }
         phase = .opening
         generation &+= 1
         let mine = generation
         let attempt = ConnectionAttempt(
             number: schedule.attempt, server: currentServer, credentialsWereRefused: refusingServer == currentServer,
-            deadline: loop.now.advanced(byNanoseconds: connectTimeout), isPatient: isPatient)
+            deadline: loop.now.advanced(byNanoseconds: connectTimeout), isPatient: isPatient,
+            continuesLast: continues)
         attemptDeadline = attempt.deadline
         cancelAlarm()
         client.prepare(attempt)

@@ -32,6 +32,41 @@ struct ConnectingTests {
         await client.disconnect()
     }
 
+    @Test func `connections that end before CONNACK do not rule a version out for later attempts`() async throws {
+        let versions = Mutex<[MQTTVersion]>([])
+        let server = ScriptedServer { step in
+            guard case .connectReceived(let connect) = step.event else { return }
+            versions.withLock { $0.append(connect.version) }
+            if step.connection > 2 { step.accept() } else { step.perform { $0.wantsClose = true } }
+        }
+        let client = server.client {
+            $0.version = .v5_0
+            $0.fallbackVersions = [.v3_1_1]
+        }
+        await client.start()
+        #expect(await eventually { client.state.isConnected })
+        #expect(versions.withLock { $0 } == [.v5_0, .v3_1_1, .v5_0])
+        await client.disconnect()
+    }
+
+    @Test func `an attempt with other credentials asks for the version whose credentials were refused`() async throws {
+        let versions = Mutex<[MQTTVersion]>([])
+        let server = ScriptedServer { step in
+            guard case .connectReceived(let connect) = step.event else { return }
+            versions.withLock { $0.append(connect.version) }
+            if connect.version == .v5_0 { return step.refuse(.unsupportedProtocolVersion) }
+            if connect.password == Array("new".utf8) { step.accept() } else { step.refuse(.badUserNameOrPassword) }
+        }
+        let client = server.client {
+            $0.version = .v5_0
+            $0.fallbackVersions = [.v3_1_1]
+            $0.credentialsProvider = { Credentials(userName: "ann", password: $0.wereRefused ? "new" : "old") }
+        }
+        try await client.connect()
+        #expect(versions.withLock { $0 } == [.v5_0, .v3_1_1, .v3_1_1])
+        await client.disconnect()
+    }
+
     @Test func `a will with a delay does not prevent falling back to a version without delays`() async throws {
         let server = ScriptedServer { step in
             guard case .connectReceived(let connect) = step.event else { return }
