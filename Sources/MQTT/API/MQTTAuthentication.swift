@@ -2,8 +2,8 @@
 public struct MQTTAuthentication: Sendable {
     /// The Authentication Method.
     public var method: String
-    /// Returns the Authentication Data of the first step; called before each connection and by
-    /// ``MQTTClient/reauthenticate()``.
+    /// Returns the Authentication Data of the first step; called before each connection, once more at once when the server
+    /// refuses the credentials, and by ``MQTTClient/reauthenticate()``. An error fails this attempt only.
     public var begin: @Sendable () async throws -> [UInt8]?
     /// Returns the answer to the Authentication Data of the server. An error ends the connection, which is not opened
     /// again.

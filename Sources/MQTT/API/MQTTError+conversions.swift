@@ -322,7 +322,15 @@ extension MQTTError {
             reasonCode: refusal.disconnect?.reasonCode, properties: refusal.disconnect?.properties ?? [])
     }
 
-    /// A closure of ``MQTTAuthentication`` failed.
+    /// ``MQTTAuthentication/begin`` threw before CONNECT.
+    init(authenticationBegin error: any Error) {
+        self.init(
+            .noCredentials,
+            "The authentication's begin failed: \(Self.withoutFullStop("\(error)")). Check what it depends on; the next attempt calls it again.",
+            underlying: error)
+    }
+
+    /// A closure of ``MQTTAuthentication`` failed on an open connection.
     init(authentication error: any Error) {
         self.init(
             .badCredentials,

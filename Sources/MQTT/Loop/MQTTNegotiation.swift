@@ -219,9 +219,11 @@ final class MQTTNegotiation: @unchecked Sendable {
 
     /// What follows a failure.
     func verdict(on failure: MQTTError) -> ReconnectVerdict {
+        // `begin` returns what CONNECT contains, and nothing for the handshakes below, which give no reason code.
+        let beginsAnew = settings.authentication != nil && failure.reasonCode != nil
         let options = MQTTRetryOptions(
             hasNewServer: hasNewServer, hasOlderVersion: !isAccepted && !versionsLeft.isEmpty,
-            hasCredentialsProvider: settings.credentials.isFresh)
+            hasCredentialsProvider: settings.credentials.isFresh || beginsAnew)
         let verdict = options.verdict(on: failure)
         return verdict == .wait && serverFailed ? .leaveServer : verdict
     }

@@ -66,8 +66,8 @@ extension MQTTClientCore {
     /// Obtains the data of the first step.
     private func prepareAuthentication(_ attempt: ConnectionAttempt) async throws(MQTTError) {
         guard let authentication = settings.authentication else { return }
-        let data = try await ask("The authentication's begin did not return", attempt, MQTTError.init(authentication:))
-        {
+        let event = "The authentication's begin did not return"
+        let data = try await ask(event, attempt, MQTTError.init(authenticationBegin:)) {
             try await authentication.begin()
         }
         link.perform { machine in

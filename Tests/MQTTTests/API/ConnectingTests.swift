@@ -234,6 +234,48 @@ struct ConnectingTests {
         #expect(server.connectionCount == 1)
     }
 
+    @Test func `a first step that fails, or that the server refuses once, is tried again`() async throws {
+        struct NoTicket: Error {}
+        let calls = Mutex(0)
+        let refused = Mutex(false)
+        let server = ScriptedServer { step in
+            guard case .connectReceived(let connect) = step.event else { return }
+            let isRefused = refused.withLock { refused in
+                let isFirst = connect.properties.authenticationData == [3] && !refused
+                if isFirst { refused = true }
+                return isFirst
+            }
+            if isRefused { step.refuse(.notAuthorized) } else { step.accept() }
+        }
+        let client = server.client {
+            $0.version = .v5_0
+            $0.authentication = MQTTAuthentication(method: "TICKET") {
+                let number = calls.withLock { calls in
+                    calls += 1
+                    return calls
+                }
+                if number == 2 { throw NoTicket() }
+                return [UInt8(number)]
+            } respond: { _ in
+                nil
+            }
+        }
+        var events = client.events.makeAsyncIterator()
+        try await client.connect()
+        server.link?.dropConnection()
+        // The second call throws, the server refuses what the third returns, and accepts that of the fourth.
+        #expect(await eventually { client.counters.connections == 2 && client.state.isConnected })
+        #expect(calls.withLock { $0 } == 4 && server.connectionCount == 3)
+        await client.disconnect()
+        var failures: [MQTTError] = []
+        while let event = await events.next() {
+            if case .attemptFailed(_, let error) = event { failures.append(error) }
+            if case .stateChanged(.disconnected) = event { break }
+        }
+        #expect(failures.map(\.code) == [.noCredentials, .badCredentials])
+        #expect(failures.first?.underlying is NoTicket)
+    }
+
     @Test func `the server's farewell is told with its reason`() async throws {
         let server = ScriptedServer { step in
             guard case .connectReceived = step.event else { return }
