@@ -20,6 +20,8 @@ package struct AcknowledgementWait: Sendable {
     private var unacknowledged: UInt32 = 0
     /// Connections in a row that ended for it.
     private var endedConnections: UInt8 = 0
+    /// Whether the peer has answered something that was written later than what is awaited.
+    private var isOvertaken = false
 
     package init() {}
 
@@ -69,6 +71,7 @@ package struct AcknowledgementWait: Sendable {
     package mutating func isOver(total: Int, acknowledged reached: Int, at now: Int64) -> Bool {
         guard now >= deadline else { return false }
         if position < 0 {
+            isOvertaken = false
             position = total
             unacknowledged = UInt32(clamping: position - reached)
             // What was acknowledged by now was so, as far as is known, when it was written.
@@ -81,6 +84,19 @@ package struct AcknowledgementWait: Sendable {
         guard now < end else { return true }
         nextCheck = unacknowledged > 0 ? min(end, now.advanced(byNanoseconds: period)) : end
         return false
+    }
+
+    /// The wait is over, and what is awaited may come behind bytes that are arriving: checks again after a sixteenth of it.
+    /// Returns false if it has waited for twenty times as long, or the peer has answered something later.
+    package mutating func postpone(at now: Int64) -> Bool {
+        guard !isOvertaken, (now - since) / 20 < limit else { return false }
+        nextCheck = now.advanced(byNanoseconds: period)
+        return true
+    }
+
+    /// The peer has answered something else that was written at this time.
+    package mutating func overtaken(by time: Int64) {
+        if position >= 0, since <= time { isOvertaken = true }
     }
 
     /// The connection ends because nothing was acknowledged. Returns for how long, in nanoseconds.

@@ -125,6 +125,9 @@ public struct MQTTConfiguration: Sendable, Equatable, CustomStringConvertible {
     public var connectTimeout: Duration = .seconds(30)
     /// Timeout for the responses to SUBSCRIBE, UNSUBSCRIBE and each AUTH, and for those to requests that name no timeout. For
     /// SUBSCRIBE it is counted over connections that end without a response. Default: 10 seconds.
+    ///
+    /// On a slow link SUBACK and UNSUBACK come behind the messages that the server has sent before. While bytes arrive, and
+    /// PINGREQ that was written later is not answered either, the client waits for them up to sixty times longer.
     public var requestTimeout: Duration = .seconds(10)
     /// The longest time without any PUBACK, PUBREC or PUBCOMP while messages of this client wait for one; nil waits for
     /// ever. Then the connection ends, and the next server is tried. Default: 30 seconds.
@@ -134,6 +137,9 @@ public struct MQTTConfiguration: Sendable, Equatable, CustomStringConvertible {
     /// is counted from the publish.) With each connection in a row that ended for it the time doubles, until an
     /// acknowledgement arrives. ``MQTTEvent/acknowledgementTimedOut(topic:_:after:)`` names the message that has waited
     /// longest. Acknowledgements that the server waits for never end a connection.
+    ///
+    /// While messages arrive on a slow link, and PINGREQ that was written later is not answered either, the client waits for up
+    /// to twenty times as long.
     public var acknowledgementTimeout: Duration? = .seconds(30)
     /// The number of topic filters in one SUBSCRIBE or UNSUBSCRIBE; more filters go into further packets, which leave
     /// together. Default: 8, the most that AWS IoT Core accepts.

@@ -124,6 +124,9 @@ package struct KeepAlive: Sendable {
         !readingPaused && readingSince.advanced(byNanoseconds: time) <= now
     }
 
+    /// Whether the peer has given a sign of life within so many nanoseconds.
+    func hasSign(within time: Int64, at now: Int64) -> Bool { lastSign.advanced(byNanoseconds: time) > now }
+
     /// Signs of life that came over another network prove nothing: PINGREQ is due now, unless one is unanswered.
     mutating func networkChanged(at now: Int64) {
         if !isServer && pingSent == .max { lastSign = min(lastSign, now - interval) }

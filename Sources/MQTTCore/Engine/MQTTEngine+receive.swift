@@ -104,7 +104,10 @@ extension MQTTEngine {
             if phase == .deciding { opening.value?.deferredPings += 1 } else { writePong(at: now) }
         case .pingresp where !isServer:
             try requireAccepted(header.type)
-            if let span = keepAlive.answered(at: now) { effects.report(.pingAnswered(after: span)) }
+            if let span = keepAlive.answered(at: now) {
+                noteAnswered(writtenAt: now - span)
+                effects.report(.pingAnswered(after: span))
+            }
             continueAfterPong(at: now, into: &effects)
         default:
             let body = bytes.extracting(offset + header.headerCount..<offset + header.packetCount)

@@ -152,6 +152,13 @@ extension MQTTEngine {
             } else if request.comesFirst, !keepAlive.hasRead(for: timeout, at: now) {
                 request.deadline = now.advanced(byNanoseconds: max(1, timeout))
                 held.append(request)
+            } else if keepAlive.pingSent != .max, request.postponements < Self.maximumPostponements,
+                mayFollow(within: timeout, at: now)
+            {
+                // The answer to PINGREQ that it waits for comes behind what is arriving.
+                request.postponements += 1
+                request.deadline = now.advanced(byNanoseconds: max(1, timeout))
+                held.append(request)
             } else {
                 effects.report(.requestLate(token: request.token))
                 if request.comesFirst { return fail(.subscribeTimeout, .unspecifiedError, into: &effects) }

@@ -34,7 +34,7 @@ extension MQTTEngine {
             if now >= authenticationDue {
                 return fail(.authenticationTimeout, .notAuthorized, into: &effects)
             }
-            reportLateRequests(at: now, into: &effects)
+            reportLateRequests(progress, at: now, into: &effects)
             if phase == .connected { reportLateHeldRequests(at: now, into: &effects) }
             guard phase == .connected else { return }
             checkAcknowledgements(progress, at: now, into: &effects)
@@ -103,12 +103,40 @@ extension MQTTEngine {
         guard acknowledgementWait.isOver(total: progress.total, acknowledged: progress.acknowledged, at: now) else {
             return
         }
+        if mayFollow(within: options.value.acknowledgementTimeout, at: now), acknowledgementWait.postpone(at: now) {
+            return probe(progress, at: now)
+        }
         guard let oldest = session.window.oldestExchange else { return acknowledgementWait.restart(at: now) }
         let silence = acknowledgementWait.gaveUp()
         fail(.acknowledgementTimeout(topic: oldest.topic, oldest.qos, after: silence), nil, into: &effects)
     }
 
-    private mutating func reportLateRequests(at now: Int64, into effects: inout MQTTEffects) {
+    /// How often an answer that is late is waited for once more while bytes arrive, each time for as long as before.
+    static let maximumPostponements: UInt8 = 60
+
+    /// Whether an answer that is late may follow what is arriving: on a slow link it comes behind the messages that the server
+    /// has sent before.
+    ///
+    /// - Parameter timeout: how long it was waited for; bytes have to have arrived in the last half of that.
+    func mayFollow(within timeout: Int64, at now: Int64) -> Bool {
+        !keepAlive.readingPaused && keepAlive.hasSign(within: timeout / 2, at: now)
+    }
+
+    /// Writes PINGREQ, whose answer proves that the server has read what is unanswered, unless one is on its way already.
+    private mutating func probe(_ progress: MQTTOutputProgress, at now: Int64) {
+        if keepAlive.interval > 0, keepAlive.pingSent == .max { writePing(at: now, progress) }
+    }
+
+    /// PINGREQ that was written at this time is answered. A server that has not answered what came before it does so late or
+    /// never, however much it sends.
+    mutating func noteAnswered(writtenAt time: Int64) {
+        session.window.overtakeRequests(before: time, timeout: options.value.requestTimeout)
+        acknowledgementWait.overtaken(by: time)
+    }
+
+    private mutating func reportLateRequests(
+        _ progress: MQTTOutputProgress, at now: Int64, into effects: inout MQTTEffects
+    ) {
         while session.window.requests.first >= 0 {
             let index = session.window.requests.first
             let slot = session.window.slots[Int(index)]
@@ -117,6 +145,12 @@ extension MQTTEngine {
             if slot.comesFirst, !keepAlive.hasRead(for: timeout, at: now) {
                 // The answer may be among what we have not read.
                 session.window.postpone(index, until: now.advanced(byNanoseconds: max(1, timeout)))
+                continue
+            }
+            if !slot.isOvertaken, slot.postponements < Self.maximumPostponements, mayFollow(within: timeout, at: now) {
+                session.window.slots[Int(index)].postponements += 1
+                session.window.postpone(index, until: now.advanced(byNanoseconds: max(1, timeout)))
+                probe(progress, at: now)
                 continue
             }
             effects.report(.requestLate(token: slot.token))

@@ -24,6 +24,10 @@ struct OutboundSlot: Sendable {
     var comesFirst = false
     /// Requests: whether it was reported that the answer is late.
     var isLate = false
+    /// Requests: whether the server has answered PINGREQ that was written later.
+    var isOvertaken = false
+    /// Requests: how often the answer was waited for once more, because bytes kept arriving.
+    var postponements: UInt8 = 0
     /// The reason code of PUBREC, once that came.
     var received: UInt8 = 0
     /// Publishes: everything of it. Requests: the packet identifier.

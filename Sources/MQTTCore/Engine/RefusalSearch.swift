@@ -67,6 +67,8 @@ struct RefusalSearch: Sendable {
         var bytes: [UInt8]
         /// When the answer is late, whether or not the request has been written by then.
         var deadline: Int64
+        /// How often it was waited for once more, because bytes kept arriving.
+        var postponements: UInt8 = 0
     }
 
     /// Connections in a row that may end without an answer before requests are sent one at a time.

@@ -301,6 +301,8 @@ struct SendWindow: Sendable {
         slots[Int(index)].kind = kind
         slots[Int(index)].comesFirst = comesFirst
         slots[Int(index)].isLate = false
+        slots[Int(index)].isOvertaken = false
+        slots[Int(index)].postponements = 0
         slots[Int(index)].token = token
         slots[Int(index)].filterCount = Int32(truncatingIfNeeded: filterCount)
         slots[Int(index)].time = deadline
@@ -329,6 +331,17 @@ struct SendWindow: Sendable {
         requests.remove(index, &slots)
         slots[Int(index)].isLate = true
         lateRequests.append(index, &slots)
+    }
+
+    /// The server has answered PINGREQ that was written at this time: answers to earlier requests are not behind what is
+    /// still to be read.
+    ///
+    /// - Parameter timeout: from a request to its deadline, and for each postponement.
+    mutating func overtakeRequests(before time: Int64, timeout: Int64) {
+        for index in requests.indices(slots) where slots[Int(index)].time != .max {
+            let wait = timeout * (Int64(slots[Int(index)].postponements) + 1)
+            if slots[Int(index)].time - wait <= time { slots[Int(index)].isOvertaken = true }
+        }
     }
 
     /// Gives a request until `deadline`, which is later than those of all others.

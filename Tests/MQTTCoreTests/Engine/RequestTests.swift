@@ -62,6 +62,31 @@ struct RequestTests {
         #expect(failed == [1, 2, 3])
     }
 
+    @Test func `an answer behind messages that arrive slowly is not late`() throws {
+        let pair = EnginePair(client: { $0.requestTimeout = 10_000_000_000 })
+        try pair.connect()
+        pair.serverAnswers = false
+        try pair.client.engine.subscribe([.init(filter: "a")], token: 1, at: pair.now)
+        try pair.client.engine.unsubscribe(["b"], token: 2, at: pair.now)
+        pair.settle()
+        func late() -> [UInt64] {
+            pair.client.events.compactMap { if case .requestLate(let token) = $0 { token } else { nil } }
+        }
+        func pass(_ seconds: Int) throws {
+            for _ in 0..<seconds {
+                pair.advance(seconds: 1)
+                try pair.inject(.publish(.init(topic: "a", payload: [1])), into: pair.client)
+            }
+        }
+        try pass(55)
+        #expect(late().isEmpty)
+        // PINGRESP has arrived: so would the answers, if the server had sent any.
+        pair.settle()
+        try pass(9)
+        #expect(late() == [1, 2])
+        #expect(pair.client.failure == nil)
+    }
+
     @Test func `an answer with another number of codes is a violation`() throws {
         let pair = EnginePair()
         pair.serverAnswers = true

@@ -113,6 +113,65 @@ struct SubscribingFirstTests {
         #expect(pair.client.failure == .subscribeTimeout)
     }
 
+    /// A client whose SUBSCRIBE is not answered, and that lets messages wait for that.
+    private func unanswered(
+        client change: (inout MQTTEngineConfiguration) -> Void = { _ in }
+    ) throws -> EnginePair {
+        let pair = try interrupted(version: .v5_0) {
+            $0.requestTimeout = 10_000_000_000
+            change(&$0)
+        }
+        try pair.connect()
+        try subscribe(pair, "a", token: 100)
+        pair.serverAnswers = false
+        subscriptionsSent(pair)
+        pair.settle()
+        return pair
+    }
+
+    /// Seconds pass, in each of which a message arrives, until the connection fails. Returns how many passed.
+    ///
+    /// - Parameter answersPings: whether PINGRESP arrives too, as on a fast link.
+    private func stream(atMost seconds: Int, _ pair: EnginePair, answersPings: Bool) throws -> Int {
+        for second in 1...seconds {
+            pair.advance(seconds: 1)
+            if pair.client.failure != nil { return second }
+            try pair.inject(.publish(.init(topic: "a", payload: [1])), into: pair.client)
+            if answersPings { pair.settle() }
+        }
+        return seconds
+    }
+
+    @Test func `a SUBACK behind messages that arrive slowly ends no connection`() throws {
+        // The server, to which no PINGREQ comes meanwhile, has to be patient.
+        let pair = try unanswered { $0.keepAlive = 600 }
+        #expect(try stream(atMost: 100, pair, answersPings: false) == 100)
+        #expect(pair.client.failure == nil && pair.client.publishes.isEmpty)
+        pair.settle()
+        guard case .subscribeReceived(let subscribe)? = pair.server.events.last else {
+            Issue.record("no SUBSCRIBE arrived")
+            return
+        }
+        try pair.server.engine.acknowledgeSubscribe(subscribe.packetID, codes: [.success], at: pair.now)
+        pair.settle()
+        #expect(pair.server.texts == ["1", "2", "3", "4"])
+    }
+
+    @Test(arguments: [60, 0])
+    func `a server that sends messages and never answers SUBSCRIBE is left`(keepAlive: UInt16) throws {
+        let pair = try unanswered { $0.keepAlive = keepAlive }
+        // With keep alive the answer to PINGREQ shows that SUBACK is not behind the messages.
+        let limit = keepAlive > 0 ? 20 : 610
+        #expect(try stream(atMost: 1_000, pair, answersPings: true) == limit)
+        #expect(pair.client.failure == .subscribeTimeout)
+    }
+
+    @Test func `a server that sends messages and answers neither SUBSCRIBE nor PINGREQ is left`() throws {
+        let pair = try unanswered()
+        #expect(try stream(atMost: 1_000, pair, answersPings: false) == 610)
+        #expect(pair.client.failure == .subscribeTimeout)
+    }
+
     @Test func `a refusing SUBACK lets the queue leave`() throws {
         let pair = try interrupted(version: .v5_0)
         try pair.connect()
