@@ -38,7 +38,7 @@ extension MQTTError {
         _ violation: MQTTProtocolError, _ refused: MQTTBlockedSession.Refused?, repeatedBy server: String? = nil,
         isResumed: Bool = false
     ) {
-        let what = refused.map(Self.name)
+        let what = refused.map { Self.name($0, violation) }
         let intro: String
         if let server, let what {
             let count = MQTTBlockedSession.maximumRepetitions
@@ -62,8 +62,10 @@ extension MQTTError {
     }
 
     /// What a packet is called that broke the protocol.
-    private static func name(_ refused: MQTTBlockedSession.Refused) -> String {
+    private static func name(_ refused: MQTTBlockedSession.Refused, _ violation: MQTTProtocolError) -> String {
         switch refused.packet.type {
+        // Its topic may not have arrived.
+        case .publish where refused.packet.topic.isEmpty && violation.reasonCode == .packetTooLarge: return "a message"
         case .publish where refused.packet.topic.isEmpty: return "a message without a topic"
         case .publish: return "a message to the topic '\(OneLine.text(refused.packet.topic))'"
         case .suback where !refused.filters.isEmpty:

@@ -6,9 +6,10 @@ import Wire
 public struct MQTTRefusedPacket: Sendable {
     /// The type of the packet.
     public var type: MQTTPacketType
-    /// The topic of PUBLISH, with what is not UTF-8 replaced; empty for other packets.
+    /// The topic of PUBLISH, with what is not UTF-8 replaced; empty for other packets, and for one that is too large and whose
+    /// topic has not arrived. Not compared, since the fingerprint covers it.
     public var topic: String
-    /// A hash of what it holds beside its packet identifier.
+    /// A hash of what it holds beside its packet identifier; of a packet that is too large, its size.
     public var fingerprint: UInt64
     /// Whether ``MQTTEngineConfiguration/dropsInvalidMessages`` would have dropped it instead of ending the connection.
     public var isDroppable = false
@@ -18,7 +19,7 @@ public struct MQTTRefusedPacket: Sendable {
 
 extension MQTTRefusedPacket: Hashable {
     public static func == (one: Self, other: Self) -> Bool {
-        one.type == other.type && one.fingerprint == other.fingerprint && one.topic.hasSameBytes(as: other.topic)
+        one.type == other.type && one.fingerprint == other.fingerprint
     }
 
     public func hash(into hasher: inout Hasher) {
@@ -245,15 +246,17 @@ extension MQTTEngine {
             && (view.topicCount > 0 || inboundAliases.name(of: UInt16(truncatingIfNeeded: alias)) != nil)
     }
 
-    /// What stands at `offset`, where a packet broke the protocol; nil if it is not whole.
+    /// What stands at `offset`, where a packet broke the protocol; nil if it is not whole, unless it is too large.
     func refusedPacket(
         _ bytes: RawSpan, at offset: Int, because violation: MQTTProtocolError
     ) -> MQTTRefusedPacket? {
         guard
             let header = try? MQTTFrameHeader.parse(
-                bytes, at: offset, maximumPacketSize: acceptedPacketSize, version: version, from: .server),
-            bytes.byteCount - offset >= header.packetCount
+                bytes, at: offset, maximumPacketSize: MQTTPacket.largestSize, version: version, from: .server)
         else { return nil }
+        let limit = header.type == .publish ? Int.max : Int(acceptedControlPacketSize)
+        if header.packetCount > min(limit, acceptedPacketSize) { return tooLarge(header, bytes, at: offset) }
+        guard bytes.byteCount - offset >= header.packetCount else { return nil }
         let body = header.bodyRange(in: bytes, at: offset)
         guard header.type == .publish, body.count >= 2 else {
             let hasID = body.count >= 2 && header.type.beginsWithID
@@ -272,6 +275,19 @@ extension MQTTEngine {
             type: .publish, topic: Self.text(bytes, topic),
             fingerprint: bytes.extracting(topic).hashed &* 31 ^ bytes.extracting(rest).hashed,
             isDroppable: isDroppable(header, bytes, at: offset, violation))
+    }
+
+    /// A packet that is known by its size alone, because how much of it has arrived differs from connection to connection.
+    private func tooLarge(_ header: MQTTFrameHeader, _ bytes: RawSpan, at offset: Int) -> MQTTRefusedPacket {
+        var packet = MQTTRefusedPacket(type: header.type, topic: "", fingerprint: UInt64(header.packetCount))
+        let start = offset + header.headerCount + 2
+        guard header.bodyCount >= 2, start <= bytes.byteCount else { return packet }
+        // The length of the topic, or the packet identifier.
+        let number = bytes.bigEndian(UInt16.self, at: start - 2)
+        let end = start + Int(number)
+        if header.type == .publish, end <= bytes.byteCount { packet.topic = Self.text(bytes, start..<end) }
+        if header.type == .suback { packet.request = subscribeToken(of: number) }
+        return packet
     }
 
     private func isDroppable(

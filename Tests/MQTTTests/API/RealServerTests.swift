@@ -101,6 +101,35 @@ struct RealServerTests {
         #expect(server.connectionCount == 3)
     }
 
+    /// PUBLISH of 256 MiB, of which this much arrives: the header alone, a part of the topic, or more than that.
+    @Test(arguments: [5, 8, 12])
+    func `three connections in a row that end with a message that is too large stop a client`(count: Int) async throws {
+        let bytes: [UInt8] = [0x30, 0xFF, 0xFF, 0xFF, 0x7F, 0, 3, 0x61, 0x2F, 0x62, 1, 2]
+        // How much arrives with the header differs from connection to connection.
+        let server = ScriptedServer { step in
+            guard case .connectReceived = step.event else { return }
+            step.accept()
+            step.perform { $0.engine.output += bytes.prefix(step.connection < 3 ? 5 : count) }
+        }
+        let client = server.client()
+        let events = client.events
+        await client.start()
+        let ended = Mutex<MQTTError?>(nil)
+        let reading = Task {
+            for await event in events {
+                if case .stateChanged(.disconnected(let error?)) = event { ended.withLock { $0 = error } }
+            }
+        }
+        #expect(await eventually { ended.withLock { $0 != nil } })
+        reading.cancel()
+        let failure = ended.withLock { $0 }
+        #expect(failure?.code == .sessionBlocked)
+        #expect(failure?.message.contains("Raise maximumPacketSize") == true, "\(String(describing: failure))")
+        #expect(failure?.message.contains(count == 12 ? "a message to the topic 'a/b'" : "with a message that") == true)
+        #expect(server.connectionCount == 3)
+        await client.disconnect()
+    }
+
     @Test func `a message that ends connections from time to time does not stop a client without a session`()
         async throws
     {
