@@ -37,8 +37,8 @@ public actor MQTTClient: MessagingClient {
     ///
     /// The next server is tried ``ReconnectPolicy/failoverDelay`` after one has failed; the wait of ``ReconnectPolicy`` follows
     /// when all have. A failure that no other server can solve (refused credentials, a mistake in a URL) ends the attempts all
-    /// the same. Messages that were not acknowledged are published again at the next server; a session continues there if the
-    /// servers share it.
+    /// the same; so does a version that every server of a round refuses. Messages that were not acknowledged are published
+    /// again at the next server; a session continues there if the servers share it.
     /// - Parameters:
     ///   - urls: as for one server; each may hold its own user name and password. See ``MQTTConfiguration/serverOrder``.
     ///   - clientID: see ``MQTTConfiguration/clientID``.

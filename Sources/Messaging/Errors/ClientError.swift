@@ -123,7 +123,8 @@ extension ClientError {
     package func verdict(hasCredentialsProvider: Bool) -> ReconnectVerdict {
         switch code {
         case .badCredentials: hasCredentialsProvider ? .askForCredentials : .giveUp
-        case .unsupportedVersion, .invalidRequest: .giveUp
+        case .unsupportedVersion: .giveUpServer
+        case .invalidRequest: .giveUp
         case .noCredentials: .wait
         default: verdict(on: underlying as? TransportError, hasCredentialsProvider: hasCredentialsProvider)
         }

@@ -74,6 +74,9 @@ package enum ReconnectVerdict: Sendable, Equatable {
     /// The same, but after a connection another server or address comes first: this one is silent, broke the protocol or
     /// sent the client away.
     case leaveServer
+    /// Another attempt at this server is pointless until a person changes something. Try the next server; `giveUp` if there is
+    /// none, or if it is so at each server of a round.
+    case giveUpServer
     /// Another attempt is pointless until a person changes something.
     case giveUp
 }

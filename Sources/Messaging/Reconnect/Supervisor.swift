@@ -235,11 +235,12 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
             .askForCredentialsOrWait where refusingServer != currentServer:
             refusingServer = currentServer
             open(continues: true)
-        case .askForCredentials, .giveUp:
-            finish(failure)
+        case .askForCredentials, .giveUp: finish(failure)
+        case .giveUpServer where servers == nil: finish(failure)
         case .wait where wasConnected: lost(failure, leavesServer: false, at: now)
-        case .leaveServer where wasConnected: lost(failure, leavesServer: cause != .refusedRequest, at: now)
-        case .wait, .leaveServer, .askForCredentialsOrWait: attemptFailed(failure, at: now)
+        case .leaveServer where wasConnected, .giveUpServer where wasConnected:
+            lost(failure, leavesServer: cause != .refusedRequest, at: now)
+        case .wait, .leaveServer, .askForCredentialsOrWait, .giveUpServer: attemptFailed(failure, at: now)
         }
     }
 
@@ -263,7 +264,9 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         if opener.addressFailed() { return failOver(at: now) }
         if let servers {
             guard let all = servers.failed(failure) else { return failOver(at: now) }
-            failure = client?.failure(ofAll: all) ?? failure
+            guard let client else { return finish(nil) }
+            failure = client.failure(ofAll: all)
+            if all.allSatisfy({ client.verdict(on: $0.failure) == .giveUpServer }) { return finish(failure) }
         }
         isPatient = roundWasHurried
         endRound()

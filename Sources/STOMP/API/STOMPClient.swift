@@ -36,7 +36,7 @@ public actor STOMPClient: MessagingClient {
     ///
     /// The next server is tried ``ReconnectPolicy/failoverDelay`` after one has failed; the wait of ``ReconnectPolicy`` follows
     /// when all have. A failure that no other server can solve (refused credentials, a mistake in a URL) ends the attempts all
-    /// the same.
+    /// the same; so do versions that no server of a round supports.
     /// - Parameters:
     ///   - urls: as for one server; each may hold its own login and passcode. See ``STOMPConfiguration/serverOrder``.
     ///   - configuration: the options. Default: those of ``STOMPConfiguration``.

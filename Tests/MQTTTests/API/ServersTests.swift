@@ -178,6 +178,35 @@ struct ServersTests {
         await second.stop()
     }
 
+    @Test func `a server without the version is passed over, also when another has accepted it before`() async throws {
+        let server = ScriptedServer { step in
+            guard case .connectReceived = step.event else { return }
+            if step.connection == 2 { step.refuse(.unsupportedProtocolVersion) } else { step.accept() }
+        }
+        let client = server.client(["mqtt://one", "mqtt://two"]) {
+            $0.version = .v5_0
+            $0.fallbackVersions = [.v3_1_1]
+        }
+        try await client.connect()
+        // One that drops its clients at once is tried last.
+        server.link?.dropConnection()
+        #expect(await eventually { client.counters.connections == 2 && client.state.isConnected })
+        #expect(server.connectionCount == 3 && client.server?.host == "one")
+        await client.disconnect()
+    }
+
+    @Test func `a version that no server supports stops the client after one round`() async throws {
+        let server = ScriptedServer { step in
+            if case .connectReceived = step.event { step.refuse(.unsupportedProtocolVersion) }
+        }
+        let client = server.client(["mqtt://one", "mqtt://two"]) {
+            $0.version = .v5_0
+            $0.reconnect.firstConnectAttempts = nil
+        }
+        await #expect { try await client.connect() } throws: { ($0 as? MQTTError)?.code == .unsupportedVersion }
+        #expect(server.connectionCount == 2)
+    }
+
     @Test func `a server that the client was sent to, and that is gone, is passed over`() async throws {
         let bench = try await Bench { $0.mqttPort = .free }
         let port = try #require(bench.broker.ports.mqtt)

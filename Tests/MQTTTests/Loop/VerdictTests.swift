@@ -39,7 +39,7 @@ import Transport
         Row(.badCredentials, .badAuthenticationMethod, nil, .giveUp, .giveUp, .giveUp),
         Row(.badCredentials, nil, nil, .giveUp, .giveUp, .giveUp),
         Row(.noCredentials, nil, nil, .wait, .wait, .wait),
-        Row(.unsupportedVersion, .unsupportedProtocolVersion, nil, .giveUp, .retryNow, .giveUp),
+        Row(.unsupportedVersion, .unsupportedProtocolVersion, nil, .giveUpServer, .retryNow, .giveUpServer),
         Row(.protocolError, .malformedPacket, nil, .wait, .retryNow, .wait),
         Row(.connectionLost, nil, nil, .wait, .retryNow, .wait),
         Row(.connectionLost, .serverShuttingDown, nil, .wait, .wait, .wait),

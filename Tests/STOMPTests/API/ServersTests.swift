@@ -64,6 +64,23 @@ import Testing
         }
     }
 
+    @Test func `a server without the version is passed over, also when another has accepted it before`() async throws {
+        let server = FakeServer()
+        let client = server.client(urls: ["stomp://one", "stomp://two"]) { $0.versions = [.v12] }
+        async let connecting: Void = client.connect()
+        let first = try await server.accept(0)
+        try await connecting
+        // One that drops its clients at once is tried last.
+        first.close()
+        let second = try await server.connection(1)
+        try await second.expect("CONNECT")
+        second.send("CONNECTED\nversion:1.0\n\n\0")
+        try await server.accept(2)
+        #expect(await eventually { client.state.isConnected })
+        #expect(client.server?.host == "one")
+        await client.disconnect()
+    }
+
     @Test func `reconnect() and the age of a connection move a client gracefully, with its subscriptions`() async throws
     {
         let clock = try ManualClock()

@@ -28,7 +28,7 @@ import Transport
     static let rows = [
         Row(.badCredentials, nil, .giveUp, .askForCredentials),
         Row(.noCredentials, nil, .wait, .wait),
-        Row(.unsupportedVersion, nil, .giveUp, .giveUp),
+        Row(.unsupportedVersion, nil, .giveUpServer, .giveUpServer),
         Row(.protocolError, nil, .wait, .wait),
         Row(.connectionLost, nil, .wait, .wait),
         Row(.refused, nil, .wait, .wait),

@@ -15,12 +15,13 @@ final class FakeServer: Sendable {
 
     /// A client whose every connection ends here.
     func client(
-        clock: ManualClock? = nil, _ change: (inout STOMPConfiguration) -> Void = { _ in }
+        urls: [String] = ["stomp://fake"], clock: ManualClock? = nil,
+        _ change: (inout STOMPConfiguration) -> Void = { _ in }
     ) -> STOMPClient {
         var configuration = STOMPConfiguration.impatient
         change(&configuration)
         return STOMPClient(
-            ["stomp://fake"], configuration: configuration, loop: clock?.loop ?? .shared,
+            urls, configuration: configuration, loop: clock?.loop ?? .shared,
             override: { () throws(TransportError) in
                 let (client, server) = MemoryPair.make()
                 self.opened.withLock { $0.append(FakeConnection(server, client: client)) }
