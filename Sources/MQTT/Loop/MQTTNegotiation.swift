@@ -264,8 +264,6 @@ final class MQTTNegotiation: @unchecked Sendable {
             redirection.isFollowedAtOnce = redirection.count <= MQTTRedirection.limit
             redirection.next = endpoints
             redirection.isPermanent = isPermanent
-            // Of several, the one that accepts.
-            if isPermanent, endpoints.count == 1 { redirection.permanent[Int(triedServer)] = first }
         }
         core.news.tell(.redirected(to: first, isPermanent: isPermanent))
     }
@@ -401,7 +399,7 @@ final class MQTTRedirection {
     var next: [Endpoint] = []
     /// The one of them that is tried.
     private var followed: Endpoint?
-    /// From now on (Server Moved), by the place in the list of the server that moved.
+    /// From now on (Server Moved), by the place in the list of the server that moved: the one that has accepted.
     var permanent: [Int: Endpoint] = [:]
     /// Whether the last reference is for good.
     var isPermanent = false

@@ -160,6 +160,25 @@ struct ConnectingTests {
         _ = bad
     }
 
+    @Test func `a server that has moved to where nobody listens is asked again`() async throws {
+        let bad = try BadServer.start(.closed)
+        let server = ScriptedServer { step in
+            guard case .connectReceived = step.event else { return }
+            guard step.connection == 1 else { return step.accept() }
+            var properties = MQTTProperties()
+            properties.serverReference = "127.0.0.1:\(bad.port)"
+            step.refuse(.serverMoved, properties: properties)
+        }
+        let client = server.client {
+            $0.version = .v5_0
+            $0.followsRedirects = true
+        }
+        await client.start()
+        #expect(await eventually { server.connectionCount == 2 && client.state.isConnected })
+        await client.disconnect()
+        _ = bad
+    }
+
     @Test func `a farewell that names another server is followed once`() async throws {
         let bench = try await Bench { $0.mqttPort = .free }
         let port = try #require(bench.broker.ports.mqtt)
