@@ -17,8 +17,10 @@ final class MQTTRoute: DeliveryRoute, @unchecked Sendable {
     /// The places in `requests` whose filters match topics that others match as well, so that brokers may send several
     /// copies of a message; empty where copies cannot be told apart.
     let overlapping: [Int]
+    /// The number of different filters.
+    let filterCount: Int32
     /// The number of filters that the server refused.
-    var lostFilters = 0
+    var lostFilters: Int32 = 0
     /// Whether it ended because the client has stopped, so that the session may have its filters.
     var hasStopped = false
     /// The highest QoS that the server has granted, -1 before it has granted any; read on any thread.
@@ -34,6 +36,7 @@ final class MQTTRoute: DeliveryRoute, @unchecked Sendable {
         self.requests = requests
         self.properties = properties
         overlapping = Self.overlapping(requests, properties)
+        filterCount = Int32(requests.count > 1 ? Set(requests.map { ByteKey($0.filter) }).count : requests.count)
         self.policy = policy
         self.acknowledgement = acknowledgement
         receivers = DeliveryReceivers(replies: replies)

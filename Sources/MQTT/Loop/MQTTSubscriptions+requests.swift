@@ -324,6 +324,8 @@ extension MQTTSubscriptions {
 
     /// One route of a filter fails; the others continue.
     private func withdraw(_ route: MQTTRoute, from key: ByteKey, _ error: MQTTError) {
+        // It has a caller for each time that it names the filter.
+        guard router.entries[key]?.routes.contains(where: { $0 === route }) == true else { return }
         lose(route, error)
         if router.withdraw(route, from: key) { unsubscribeRemoved([key.text]) }
     }
@@ -331,7 +333,7 @@ extension MQTTSubscriptions {
     /// A subscription of several filters lives as long as one of them does.
     private func lose(_ route: MQTTRoute, _ error: MQTTError) {
         route.lostFilters += 1
-        if route.lostFilters >= route.requests.count { finish(route, .failed(error)) }
+        if route.lostFilters >= route.filterCount { finish(route, .failed(error)) }
     }
 }
 

@@ -38,9 +38,14 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
 
     private func add(_ route: MQTTRoute, _ wait: MQTTSubscribeWait?) {
         var keys: [ByteKey] = []
+        // The same filter may be there twice.
+        var known: Set<ByteKey> = []
         for (index, request) in route.requests.enumerated() {
             let (entry, needsSubscribe) = router.add(route, request)
-            if needsSubscribe { keys.append(ByteKey(request.filter)) }
+            if needsSubscribe {
+                let key = ByteKey(request.filter)
+                if route.requests.count == 1 || known.insert(key).inserted { keys.append(key) }
+            }
             let granted = needsSubscribe ? nil : entry.granted
             if let granted { route.noteGranted(granted) }
             guard let wait else { continue }

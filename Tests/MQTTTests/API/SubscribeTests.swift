@@ -1,7 +1,10 @@
 import LoopbackBroker
 import MQTT
+import MQTTCore
+import Synchronization
 import TestSupport
 import Testing
+import Transport
 
 @Suite("Client: subscribing", .turns)
 struct SubscribeTests {
@@ -34,6 +37,46 @@ struct SubscribeTests {
         }
         await client.disconnect()
         await bench.stop()
+    }
+
+    @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])
+    func `a filter that a subscription names twice is subscribed once, and its refusal ends the subscription`(
+        version: MQTTVersion
+    ) async throws {
+        let asked = Mutex<[String]>([])
+        let server = ScriptedServer { step in
+            switch step.event {
+            case .connectReceived: step.accept()
+            case .subscribeReceived(let packet):
+                asked.withLock { $0 += packet.subscriptions.map(\.filter) }
+                step.perform { machine in
+                    let reason = version == .v5_0 ? MQTTReasonCode.notAuthorized : .unspecifiedError
+                    let codes = packet.subscriptions.map { $0.filter == "a" ? reason : .success }
+                    try? machine.engine.acknowledgeSubscribe(packet.packetID, codes: codes, at: MonotonicClock.now)
+                }
+            default: break
+            }
+        }
+        let client = server.client { $0.version = version }
+        let twice = [MQTTSubscriptionRequest](repeating: .init(filter: "a"), count: 2)
+        let refused = client.subscription(to: twice)
+        let half = client.subscription(to: twice + [.init(filter: "b")])
+        try await client.connect()
+        let isEnded = Atomic(false)
+        let reading = Task {
+            do { for try await _ in refused {} } catch { isEnded.store(true, ordering: .relaxed) }
+        }
+        #expect(await eventually { isEnded.load(ordering: .relaxed) })
+        #expect(asked.withLock { $0.sorted() } == ["a", "b"])
+        // A call gets an answer for each of its filters.
+        let both = try await client.subscribe(to: twice + [.init(filter: "c")])
+        #expect(both.reasonCodes.map(\.isError) == [true, true, false])
+        await client.disconnect()
+        reading.cancel()
+        // The other filter of this one was granted.
+        var count = 0
+        for try await _ in half { count += 1 }
+        #expect(count == 0)
     }
 
     @Test func `overlapping filters each get the message, once`() async throws {
