@@ -245,7 +245,10 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
 
     /// Disconnects and closes the session store; from any thread.
     func disconnect(_ reason: MQTTReasonCode = .normalDisconnection, properties: MQTTProperties = []) async {
-        await supervisor.stop { self.sayGoodbye(reason, properties: properties) }
+        await supervisor.stop {
+            self.subscriptions.leave()
+            self.sayGoodbye(reason, properties: properties)
+        }
         await persistence?.close(self)
     }
 

@@ -141,6 +141,14 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
         writeUnsubscribe(filters)
     }
 
+    /// The client is about to disconnect: unsubscribes the topics of responses, which no later client uses, from a session that
+    /// the server keeps. Some servers allow few subscriptions.
+    func leave() {
+        guard let router = knownRouter, core.link.perform({ $0.engine.sessionOutlivesConnection }) else { return }
+        let filters = router.orderedEntries.map(\.value).filter { $0.routes.contains(where: \.receivers.areRequests) }
+        if !filters.isEmpty { writeUnsubscribe(filters.map(\.request.filter)) }
+    }
+
     /// The client has stopped connecting: all subscriptions end, and everything that waits for an answer fails.
     func stop(_ failure: MQTTError) {
         for entry in knownRouter?.takeAllEntries() ?? [] {

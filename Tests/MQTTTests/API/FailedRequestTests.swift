@@ -9,6 +9,31 @@ import Transport
 /// What is left of a request that failed.
 @Suite("Client: failed requests", .turns)
 struct FailedRequestTests {
+    @Test(arguments: [0, 60])
+    func `disconnecting unsubscribes the topic of responses from a session that the server keeps`(
+        sessionExpiry: Int64
+    ) async throws {
+        let server = SubscribingServer()
+        let client = server.scriptedServer.client {
+            $0.version = .v5_0
+            $0.sessionExpiry = .seconds(sessionExpiry)
+        }
+        try await client.connect()
+        let kept = try await client.subscribe(to: "kept")
+        let asking = Task { try await client.request("?", to: "nobody", timeout: .seconds(600)) }
+        #expect(await eventually { server.subscribed.count == 2 && server.scriptedServer.link != nil })
+        await client.suspend()
+        #expect(server.unsubscribed.isEmpty)
+        client.resume()
+        #expect(await eventually { client.state.isConnected })
+        let topic = try #require(server.subscribed.map(\.filter).first { $0.hasPrefix("responses/") })
+        await client.disconnect()
+        _ = await asking.result
+        #expect(await eventually { sessionExpiry == 0 || !server.unsubscribed.isEmpty })
+        #expect(server.unsubscribed == (sessionExpiry == 0 ? [] : [topic]))
+        _ = kept
+    }
+
     @Test(arguments: [false, true])
     func `a request ends at its timeout and is never sent, while there is no connection after an earlier request`(
         byTopics: Bool
