@@ -221,7 +221,8 @@ struct MQTTUnmatchedMessages: Sendable {
     /// they are confirmed.
     mutating func hand(to route: MQTTRoute) -> [Message] {
         guard let known, !known.messages.isEmpty else { return [] }
-        let filters = route.requests.map { MQTTTopicFilter.shared($0.filter)?.filter ?? $0.filter }
+        let inner = route.requests.map { MQTTRouter.inner($0.filter) }
+        let filters = inner + inner.compactMap { MQTTRouter.withoutPrefix($0) }
         return known.hand(to: route) { topic in
             filters.isEmpty || filters.contains { MQTTTopicFilter.matches($0, topic: topic) }
         }

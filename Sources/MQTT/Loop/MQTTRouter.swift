@@ -27,6 +27,8 @@ final class MQTTRouter {
     private(set) var entries: [ByteKey: MQTTFilterEntry] = [:]
     private var entryCount: UInt64 = 0
     private var tree = MQTTFilterTree<MQTTFilterEntry>()
+    /// The entries whose filters have a prefix of EMQX, and their filters without it; in most clients there are none.
+    private var prefixed: [(filter: String, entry: MQTTFilterEntry)] = []
     /// The number of the destination of each topic that was looked up since the filters changed.
     private(set) var topics: TopicTable
     /// The destinations by their numbers; number 0 is not used.
@@ -123,6 +125,7 @@ final class MQTTRouter {
             Self.add(entry.routes, to: &routes)
             for other in entry.others { Self.add(other.routes, to: &routes) }
         }
+        if routes.isEmpty, !prefixed.isEmpty { addPrefixed(to: &routes, of: topic) }
         if routes.isEmpty, let unmatched { routes = [unmatched] }
         var made = Destination(routes: routes)
         if selectsCopies {
@@ -142,6 +145,14 @@ final class MQTTRouter {
         // A read with very many destinations may lead to numbers that the table does not hold.
         if let number = UInt16(exactly: number) { topics.insert(topic, number: number) }
         return number
+    }
+
+    /// Adds the routes whose filters match without a prefix of EMQX: the messages have their real topics there. Only where no
+    /// filter matches as it stands, since for other servers these are filters like any other.
+    private func addPrefixed(to routes: inout [MQTTRoute], of topic: RawSpan) {
+        for (filter, entry) in prefixed where filter.withUTF8Span({ MQTTTopicFilter.matches($0, topic: topic) }) {
+            Self.add(entry.routes, to: &routes)
+        }
     }
 
     private static func add(_ matching: [MQTTRoute], to routes: inout [MQTTRoute]) {
@@ -199,6 +210,7 @@ final class MQTTRouter {
             first.others.append(entry)
             tree.insert(first, for: inner)
         }
+        if let filter = Self.withoutPrefix(request.filter) { prefixed.append((filter, entry)) }
         filtersChanged()
         return (entry, true)
     }
@@ -236,6 +248,7 @@ final class MQTTRouter {
     func removeEntry(_ key: ByteKey) -> MQTTFilterEntry? {
         guard let entry = entries.removeValue(forKey: key) else { return nil }
         takeOut(entry, of: Self.inner(key.text))
+        if Self.withoutPrefix(key.text) != nil { prefixed.removeAll { $0.entry === entry } }
         filtersChanged()
         return entry
     }
@@ -243,6 +256,16 @@ final class MQTTRouter {
     /// The filter's name in the tree.
     static func inner(_ filter: String) -> String {
         MQTTTopicFilter.shared(filter)?.filter ?? filter
+    }
+
+    /// What `$exclusive/filter` and `$queue/filter` subscribe to at EMQX: one client at a time, and clients that share the
+    /// messages. Nil for other filters.
+    static func withoutPrefix(_ filter: String) -> String? {
+        for prefix in ["$exclusive/", "$queue/"] where filter.utf8.starts(with: prefix.utf8) {
+            let rest = filter.utf8.dropFirst(prefix.utf8.count)
+            return rest.isEmpty ? nil : String(Substring(rest))
+        }
+        return nil
     }
 
     private func takeOut(_ entry: MQTTFilterEntry, of inner: String) {
@@ -319,6 +342,7 @@ final class MQTTRouter {
     func takeAllEntries() -> [MQTTFilterEntry] {
         let all = orderedEntries.map(\.value)
         entries = [:]
+        prefixed = []
         tree = MQTTFilterTree()
         filtersChanged()
         return all

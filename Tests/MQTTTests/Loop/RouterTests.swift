@@ -78,6 +78,23 @@ struct RouterTests {
         #expect(matches(router, "a") == ids([both]))
     }
 
+    @Test func `filters with a prefix of EMQX get the messages that no other filter matches`() {
+        let router = MQTTRouter()
+        let (exclusive, queue, plain) = (route("$exclusive/t/+"), route("$queue/jobs/#"), route("t/1"))
+        for route in [exclusive, queue, plain] { add(route, to: router) }
+        #expect(matches(router, "t/2") == ids([exclusive]))
+        #expect(matches(router, "jobs/a/b") == ids([queue]))
+        #expect(matches(router, "$exclusive/t/2") == ids([exclusive]))
+        // At another server `$exclusive/t/+` does not match this topic.
+        #expect(matches(router, "t/1") == ids([plain]))
+        #expect(matches(router, "other").isEmpty)
+        #expect(router.remove(exclusive, mayBeKept: true) == ["$exclusive/t/+"])
+        #expect(matches(router, "t/2").isEmpty)
+        #expect(matches(router, "jobs") == ids([queue]))
+        _ = router.takeAllEntries()
+        #expect(matches(router, "jobs").isEmpty)
+    }
+
     @Test func `any sequence of subscriptions and their ends matches what looking at every filter does`() {
         var random = SeededGenerator(seed: Campaign.seed)
         let filters = ["a", "a/b", "a/#", "+/b", "#", "$share/g/a/b", "$share/h/a/b", "$share/g/#", "$share/g/a"]
