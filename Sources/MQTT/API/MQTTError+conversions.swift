@@ -163,9 +163,10 @@ extension MQTTError {
     /// - Parameters:
     ///   - hadCredentials: whether CONNECT had a user name or a password.
     ///   - version: of the connection.
+    ///   - referral: what to do if the server refers the client to another one.
     init(
         connack reason: MQTTReasonCode, properties: MQTTProperties, hadCredentials: Bool = true,
-        version: MQTTVersion = .v5_0
+        version: MQTTVersion = .v5_0, referral: String? = nil
     ) {
         guard reason.isError, reason.name != nil || version.hasProperties else {
             self.init(
@@ -196,7 +197,7 @@ extension MQTTError {
                 (.refused, "The server does not support retained messages: turn off retain in the will.")
             case .serverUnavailable, .serverBusy, .quotaExceeded, .connectionRateExceeded, .serverShuttingDown:
                 (.refused, "A later attempt may succeed. If it does not, see the server's log.")
-            default: (.refused, "Check the client's configuration against the server's.")
+            default: (.refused, referral ?? "Check the client's configuration against the server's.")
             }
         self.init(
             code, Self.sentence("The server refused the connection: \(answer)") + " \(advice)", reasonCode: reason,

@@ -182,7 +182,8 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
             connectionFailed(
                 MQTTError(
                     connack: connack.reasonCode, properties: connack.properties, hadCredentials: hadCredentials,
-                    version: link.perform { $0.engine.version }))
+                    version: link.perform { $0.engine.version },
+                    referral: negotiation.adviceOnReference(connack.reasonCode, connack.properties)))
         case .packetRefused(let packet):
             let filters = packet.request.flatMap { subscriptions.knownRouter?.filters(ofRequest: $0) } ?? []
             negotiation.blockedSession.refused(packet, filters: filters)

@@ -2,6 +2,7 @@ import MQTTCore
 import Messaging
 import Synchronization
 import Transport
+import Wire
 
 /// How a client gets accepted by a server: versions, redirection, and whether another attempt is worthwhile.
 ///
@@ -192,7 +193,8 @@ final class MQTTNegotiation: @unchecked Sendable {
         let isHeldUp = packet.reasonCode == .keepAliveTimeout && core.link.perform { $0.engine.isHeldUp(at: now) }
         return MQTTError(
             disconnect: packet.reasonCode, properties: packet.properties,
-            advice: isHeldUp ? MQTTError.serverLostPatience : nil)
+            advice: isHeldUp
+                ? MQTTError.serverLostPatience : adviceOnReference(packet.reasonCode, packet.properties))
     }
 
     /// For how long a CONNECT that was left without an answer may still be read, in nanoseconds.
@@ -247,6 +249,20 @@ final class MQTTNegotiation: @unchecked Sendable {
     }
 
     // MARK: Redirection
+
+    /// What to do when CONNACK or DISCONNECT refers the client to another server; nil if it does not.
+    func adviceOnReference(_ reason: MQTTReasonCode, _ properties: MQTTProperties) -> String? {
+        guard reason == .useAnotherServer || reason == .serverMoved, let reference = properties.serverReference else {
+            return nil
+        }
+        let name = "It refers clients to '\(OneLine.text(reference))'"
+        guard settings.followsRedirects else {
+            return "\(name): connect to that server, or set followsRedirects if you trust it with the credentials."
+        }
+        return core.opener.endpoints(inReference: reference).isEmpty
+            ? "\(name), which is neither a host nor a URL with the scheme of the client's own: connect to it with its URL."
+            : "\(name), which the client follows."
+    }
 
     /// CONNACK or DISCONNECT refers the client to another server [MQTT 5.0 4.11].
     func noteRedirection(_ reason: MQTTReasonCode, _ properties: MQTTProperties) {

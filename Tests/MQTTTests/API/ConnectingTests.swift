@@ -126,6 +126,36 @@ struct ConnectingTests {
         await bench.stop()
     }
 
+    @Test func `a reference that is a URL is followed if it has the scheme of the client's own`() async throws {
+        let bench = try await Bench { $0.mqttPort = .free }
+        let port = try #require(bench.broker.ports.mqtt)
+        func client(referredTo reference: String, follows: Bool = true) -> MQTTClient {
+            let server = ScriptedServer { step in
+                guard case .connectReceived = step.event else { return }
+                var properties = MQTTProperties()
+                properties.serverReference = reference
+                step.refuse(.useAnotherServer, properties: properties)
+            }
+            return server.client {
+                $0.version = .v5_0
+                $0.followsRedirects = follows
+            }
+        }
+        let followed = client(referredTo: "mqtt://localhost:\(port)")
+        #expect(await error { () throws(MQTTError) in try await followed.connect() } == nil)
+        await followed.disconnect()
+        for (reference, follows, advice) in [
+            ("mqtts://localhost:\(port)", true, "a URL with the scheme"),
+            ("localhost:\(port)", false, "set followsRedirects"),
+        ] {
+            let client = client(referredTo: reference, follows: follows)
+            let refused = await error { () throws(MQTTError) in try await client.connect() }
+            #expect(refused?.code == .refused && refused?.message.contains("'\(reference)'") == true)
+            #expect(refused?.message.contains(advice) == true, "\(String(describing: refused))")
+        }
+        await bench.stop()
+    }
+
     @Test(arguments: [MQTTReasonCode.serverMoved, .useAnotherServer])
     func `of several servers that it is sent to all are tried`(reason: MQTTReasonCode) async throws {
         let bench = try await Bench { $0.mqttPort = .free }
