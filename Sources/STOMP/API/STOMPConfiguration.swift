@@ -76,7 +76,8 @@ public struct STOMPConfiguration: Sendable, CustomStringConvertible {
     /// Timeout for one attempt to connect, from obtaining credentials and resolving the name to CONNECTED. Default: 30
     /// seconds.
     public var connectTimeout: Duration = .seconds(30)
-    /// Timeout for receipts and for replies to requests. Default: 30 seconds.
+    /// Timeout for receipts and for replies to requests. While a frame arrives slowly, behind which a RECEIPT may come, the
+    /// client waits for that longer. Default: 30 seconds.
     public var requestTimeout: Duration = .seconds(30)
     /// The longest time without any RECEIPT while frames of this client wait for one; nil waits for ever. Then the
     /// connection ends, and the next server is tried. Default: 30 seconds.

@@ -91,6 +91,11 @@ struct ReceiptTable {
     /// Ends the oldest wait; nil if no receipt is awaited.
     mutating func takeOldest() -> UInt64? { pending == 0 ? nil : take(first) }
 
+    /// Gives the oldest wait until `deadline`. Later waits may end too late by as much.
+    mutating func postponeOldest(until deadline: Int64) {
+        if pending > 0 { ring[head].deadline = deadline }
+    }
+
     private mutating func grow() {
         var larger: [Slot] = []
         larger.reserveCapacity(max(16, ring.count * 2))

@@ -70,9 +70,13 @@ extension STOMPEngine {
         guard phase != .closed else { return }
         if now >= phaseDeadline { handlePhaseTimeout(at: now, into: &effects) }
         guard phase.isOpen else { return }
-        let isLate =
+        var isLate =
             awaitsReceipts && receiptWait.isOver(total: bytesWritten, acknowledged: bytesAcknowledged, at: now)
+        if isLate, isReadingFrame(at: now), receiptWait.postpone(at: now) { isLate = false }
         let owed = isLate ? receipts.id(of: owedReceipt) : ""
+        if now >= receipts.nextDeadline, !isLate, isReadingFrame(at: now) {
+            receipts.postponeOldest(until: now.advanced(byNanoseconds: max(1, configuration.receiptTimeout / 16)))
+        }
         while now >= receipts.nextDeadline, let oldest = receipts.oldest, let token = receipts.take(oldest) {
             if !transactionReceipts.isEmpty { transactionReceipts.expired(oldest) }
             effects.completions.append(STOMPReceiptCompletion(token: token, outcome: .timedOut))
@@ -88,6 +92,11 @@ extension STOMPEngine {
             heartBeatsSent &+= 1
             timing.wrote(at: now)
         }
+    }
+
+    /// Whether a frame is arriving in pieces, behind which a RECEIPT may come: nothing else can come before its end.
+    private func isReadingFrame(at now: Int64) -> Bool {
+        bytesLeft > 0 && !timing.isPaused && timing.hasRead(within: configuration.receiptTimeout / 2, at: now)
     }
 
     /// The server sent no receipt for too long.

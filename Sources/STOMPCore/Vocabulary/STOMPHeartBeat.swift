@@ -70,6 +70,9 @@ package struct HeartBeatTiming: Sendable {
 
     mutating func read(at now: Int64) { lastRead = max(lastRead, now) }
 
+    /// Whether anything was read within so many nanoseconds.
+    func hasRead(within time: Int64, at now: Int64) -> Bool { lastRead.advanced(byNanoseconds: time) > now }
+
     mutating func pause() { isPaused = true }
 
     mutating func resume(at now: Int64) {

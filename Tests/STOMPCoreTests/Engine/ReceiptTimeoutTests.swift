@@ -69,6 +69,35 @@ import Testing
         #expect(client.engine.phase == .closing)
     }
 
+    /// A client that waits for the receipt of SEND, and receives a message of which a byte arrives each second.
+    private func receivingSlowly(seconds: Int) throws -> ScriptedEngine {
+        let client = try connected()
+        try send(client, 1)
+        client.receive("MESSAGE\ndestination:/q\nmessage-id:1\nsubscription:0\ncontent-length:100\n\n")
+        for second in 1...seconds {
+            client.receive("x")
+            client.advance(to: Int64(second) * 1_000)
+        }
+        return client
+    }
+
+    @Test func aReceiptBehindAFrameThatArrivesSlowlyIsWaitedFor() throws {
+        let client = try receivingSlowly(seconds: 90)
+        #expect(client.takeLog().isEmpty)
+        client.receive(String(repeating: "x", count: 10) + "\0RECEIPT\nreceipt-id:1\n\n\0")
+        #expect(client.takeLog().last == "receipt 1 received")
+        client.advance(to: 300_000)
+        #expect(client.engine.phase == .connected)
+    }
+
+    @Test func aFrameThatStallsHidesNoReceipt() throws {
+        let client = try receivingSlowly(seconds: 20)
+        client.advance(to: 24_000)
+        #expect(client.takeLog() == ["receipt 1 timedOut"])
+        client.advance(to: 30_000)
+        #expect(client.takeLog() == ["unacknowledged 1 30000", "failed acknowledgementTimeout", "close"])
+    }
+
     @Test func theTimeDoublesUntilAReceiptArrives() throws {
         let client = try connected()
         var start: Int64 = 0
