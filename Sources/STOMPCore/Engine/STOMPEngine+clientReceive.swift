@@ -175,8 +175,8 @@ extension STOMPEngine {
             effects.completions.append(STOMPReceiptCompletion(token: token, outcome: .sessionEnded))
         }
         // The waiter that ERROR names, or the only one; without a name the oldest is the best guess, since servers
-        // handle frames in order. One about a subscription is no answer to another frame: RabbitMQ sends it when it
-        // cancels the subscription, for example because its queue is gone.
+        // handle frames in order, unless this one would have named it. One about a subscription is no answer to another
+        // frame: RabbitMQ sends it when it cancels the subscription, for example because its queue is gone.
         var message = "The server ended the session: \(error.sentence)"
         let isAlone = receipts.pending == 1
         if let number = receiptNumber(bytes, base), number != disconnectReceipt, let token = receipts.take(number) {
@@ -190,7 +190,9 @@ extension STOMPEngine {
                 message =
                     "The server ended the session because of the subscription to '\(subscription.destination)': \(error.sentence) Check whether that destination still exists; the next connection subscribes again."
             }
-        } else if !scanner.receiptID.isSet, phase == .connected, let token = receipts.takeOldest() {
+        } else if !scanner.receiptID.isSet, phase == .connected, !profile.errorNamesReceipt,
+            !error.mentions(anyOf: profile.errorsAboutNoFrame), let token = receipts.takeOldest()
+        {
             effects.completions.append(
                 STOMPReceiptCompletion(token: token, outcome: isAlone ? .refused : .presumablyRefused))
         }

@@ -17,6 +17,11 @@ extension STOMPBrokerProfile {
         profile.nackRequeueHeader = "requeue"
         profile.nackRedeliversAtOnce = true
         profile.receiptFollowsError = true
+        // The last two: a message was under way, or its queue was deleted, when UNSUBSCRIBE arrived.
+        profile.errorsAboutNoFrame = [
+            "connection_forced", "amqp connection died", "amqp channel died", "delivery acknowledgement on channel",
+            "credential expired", "no current subscription with tag", "server cancelled unknown subscription",
+        ]
         profile.confirmsCommitEarly = true
         profile.unanswered = .keptUntilConnectionEnds
         profile.unescapesConnect = true
@@ -67,7 +72,6 @@ extension STOMPBrokerProfile {
         profile.supportsSelectors = true
         profile.temporaryQueues = .subscribeFirst
         profile.nackRequeueHeader = "requeue"
-        profile.errorNamesReceipt = true
         profile.unanswered = .redelivered
         profile.refusedCredentials = ["invalid user credentials"]
         return profile

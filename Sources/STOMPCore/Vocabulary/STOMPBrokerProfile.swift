@@ -68,8 +68,12 @@ public struct STOMPBrokerProfile: Sendable, Hashable {
     /// Where it does not, SUBSCRIBE and UNSUBSCRIBE carry no `receipt` and count as done once they are written. A call that
     /// waits for a receipt fails with ``STOMPUsageError/Code/unsupportedByBroker``. (STOMP 1.2 "Standard Headers", "RECEIPT")
     public var sendsReceipts = true
-    /// ERROR names the receipt of the frame that failed.
+    /// ERROR names the receipt of the frame that failed, if that asked for one. One that names none is about no frame whose
+    /// receipt is awaited.
     public var errorNamesReceipt = false
+    /// Texts in an ERROR of the session that is about no frame of the client: no frame whose receipt is awaited counts as
+    /// refused then.
+    public var errorsAboutNoFrame: [String] = []
     /// A frame that failed gets a RECEIPT after its ERROR; the RECEIPT then means nothing.
     public var receiptFollowsError = false
     /// The receipt of COMMIT does not wait until the messages of the transaction are in their queues; that of each SEND

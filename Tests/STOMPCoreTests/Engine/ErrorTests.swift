@@ -37,6 +37,38 @@ import Wire
             ])
     }
 
+    @Test func `an error of ActiveMQ that names no receipt is about a frame without one, and refuses no other`() throws
+    {
+        let client = try ScriptedEngine.connected(server: "ActiveMQ/5.17.2")
+        try client.engine.send(destination: "/q", body: [], receiptToken: 1, at: 0)
+        try client.engine.send(destination: "/q", body: [], at: 0)
+        client.receive("ERROR\nmessage:denied\n\n\0")
+        #expect(client.takeLog() == ["error denied", "failed error", "receipt 1 sessionEnded", "close"])
+    }
+
+    /// What RabbitMQ sends although no frame of the client has failed.
+    @Test(arguments: [
+        ("connection_forced", "CONNECTION_FORCED - broker forced connection closure with reason 'shutdown'"),
+        ("AMQP connection died", "Reason: killed"), ("AMQP channel died", "Reason: killed"),
+        ("precondition_failed", "PRECONDITION_FAILED - delivery acknowledgement on channel 1 timed out."),
+        ("Subscription not found", "There is no current subscription with tag 'T_sub-1'."),
+        ("Server cancelled unknown subscription", "Consumer tag <<\"T_sub-1\">> is not associated with one."),
+        ("connection_forced", "Credential expired"),
+    ])
+    func `an error of RabbitMQ about no frame refuses none`(message: String, body: String) throws {
+        let client = try ScriptedEngine.connected(server: "RabbitMQ/3.10.8")
+        try client.engine.send(destination: "/q", body: [], receiptToken: 1, at: 0)
+        client.receive("ERROR\nmessage:\(message)\n\n\(body)\0")
+        #expect(client.takeLog() == ["error \(message)", "failed error", "receipt 1 sessionEnded", "close"])
+    }
+
+    @Test func `another error of RabbitMQ refuses the only frame that waits`() throws {
+        let client = try ScriptedEngine.connected(server: "RabbitMQ/3.10.8")
+        try client.engine.send(destination: "/q", body: [], receiptToken: 1, at: 0)
+        client.receive("ERROR\nmessage:access_refused\n\n\0")
+        #expect(client.takeLog() == ["error access_refused", "failed error", "receipt 1 refused", "close"])
+    }
+
     @Test func errorForSomebodyUnknownBlamesNobody() throws {
         let client = try client(waits: 1)
         client.receive("ERROR\nreceipt-id:77\nmessage:no\n\n\0")

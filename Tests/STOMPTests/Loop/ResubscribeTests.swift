@@ -45,6 +45,32 @@ import Transport
         await client.disconnect()
     }
 
+    private func subscribeAndRelease(_ client: STOMPClient, _ connection: FakeConnection) async throws {
+        async let subscribing = client.subscribe(to: "/queue/a")
+        try await connection.confirm("SUBSCRIBE")
+        _ = try await subscribing
+    }
+
+    /// A message that RabbitMQ delivers while it handles UNSUBSCRIBE makes it end the connection.
+    @Test func `an error about a subscription that was released does not fail the next one`() async throws {
+        let server = FakeServer()
+        let (client, first) = try await server.connected(server: "RabbitMQ/3.10.8")
+        try await subscribeAndRelease(client, first)
+        let id = try await first.expect("UNSUBSCRIBE", "id")
+        let next = Task { try await client.subscribe(to: "/queue/b") }
+        try await first.expect("SUBSCRIBE")
+        first.send(
+            "ERROR\nmessage:Subscription not found\n\nThere is no current subscription with tag 'T_\(id)'.\0")
+        let second = try await server.accept(1, server: "RabbitMQ/3.10.8")
+        #expect(try await second.expect("SUBSCRIBE", "destination") == "/queue/b")
+        second.close()
+        let third = try await server.accept(2, server: "RabbitMQ/3.10.8")
+        try await third.confirm("SUBSCRIBE")
+        #expect(try await next.value.destination == "/queue/b")
+        third.close()
+        await client.disconnect()
+    }
+
     @Test func `a new subscription fails when connections end before its answer, for longer than requestTimeout`()
         async throws
     {
