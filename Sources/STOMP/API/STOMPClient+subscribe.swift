@@ -78,7 +78,8 @@ extension STOMPClient {
     public nonisolated(nonsending) func unsubscribe(
         from destination: String, durableName: String
     ) async throws(STOMPError) {
-        let options = STOMPSubscribeOptions(durableName: durableName)
+        var options = STOMPSubscribeOptions(durableName: durableName)
+        options.isToBeDeleted = true
         try await subscribe(to: destination, acknowledgement: .client, options: options).unsubscribe()
     }
 }
@@ -97,6 +98,8 @@ public struct STOMPSubscribeOptions: Sendable, Equatable {
     public var headers: STOMPHeaders
     /// The declaration of a destination's queue.
     var queue = STOMPQueueOptions()
+    /// Whether it is subscribed only to be deleted: nothing of it is acknowledged.
+    var isToBeDeleted = false
 
     /// Makes options; what is nil is not sent.
     public init(

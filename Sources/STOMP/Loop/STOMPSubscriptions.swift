@@ -71,7 +71,8 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
                 try engine.subscribe(
                     id: route.id, destination: route.destination, acknowledgement: route.acknowledgement,
                     headers: headers, token: route.token,
-                    receiptToken: sendsReceipts ? STOMPMachine.requestBit | route.token : nil, at: core.loop.now)
+                    receiptToken: sendsReceipts ? STOMPMachine.requestBit | route.token : nil,
+                    isAnswered: !route.options.isToBeDeleted, at: core.loop.now)
             } catch {
                 return .failure(STOMPError(error))
             }

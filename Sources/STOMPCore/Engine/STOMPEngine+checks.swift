@@ -125,6 +125,23 @@ extension STOMPEngine {
         }
     }
 
+    /// Refuses a subscription whose acknowledgements would count for messages of others, or theirs for its own.
+    mutating func checkOthers(beside mode: STOMPAckMode) throws(STOMPUsageError) {
+        // There is one in mode client, or any number of the other mode: the first one tells.
+        let other = subscriptions.entries.first { $0.isAcknowledged }
+        let isClient = mode == .client || other?.ackMode == .client
+        if let other, isClient {
+            throw STOMPUsageError(
+                .unsupportedByBroker,
+                "\(profile.name) applies an acknowledgement in the mode client to every message of the connection, so that those of '\(other.destination)' and of this subscription would be acknowledged together. Use clientIndividual for both, or a client for each."
+            )
+        }
+        try require(
+            mode != .client || !hasLeftMessages, .unsupportedByBroker,
+            "\(profile.name) applies an acknowledgement in the mode client to every message of the connection, also to those that a subscription has left unanswered, which would be lost. Use clientIndividual, or reconnect first."
+        )
+    }
+
     mutating func checkReceipts() throws(STOMPUsageError) {
         let most = Int(clamping: receiptLimit)
         // One receipt that stays open holds the numbers after it, so the span has a bound too.

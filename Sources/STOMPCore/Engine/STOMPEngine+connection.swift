@@ -184,6 +184,7 @@ extension STOMPEngine {
         transactionReceipts.removeAll()
         disconnectReceipt = nil
         owedReceipt = 0
+        hasLeftMessages = false
         version = .v12
         profile = configuration.profile ?? .generic
         heartBeat = .none

@@ -5,10 +5,11 @@ extension STOMPEngine {
     /// proves that SUBSCRIBE was accepted, and completes the wait for the receipt.
     ///
     /// The id is always sent, in 1.0 too. Throws before anything is written.
+    ///
+    /// - Parameter isAnswered: whether its messages will be acknowledged or rejected, unless in mode `auto`. Default: true.
     public mutating func subscribe(
         id: String, destination: String, acknowledgement: STOMPAckMode = .auto, headers: STOMPHeaders = [:],
-        token: UInt64,
-        receiptToken: UInt64? = nil, at now: Int64
+        token: UInt64, receiptToken: UInt64? = nil, isAnswered: Bool = true, at now: Int64
     ) throws(STOMPUsageError) {
         try requireConnected()
         try require(token != STOMPMessageRecord.unmatched, .invalidOption, "The token \(token) means \"unmatched\".")
@@ -21,6 +22,9 @@ extension STOMPEngine {
             "There is a subscription with the id \"\(id)\" already. Choose another, or unsubscribe first.")
         let receiptName = try checkHeaders(headers, ReservedHeaders.subscribe, hasToken: receiptToken != nil)
         if receiptToken != nil { try requireReceipts() }
+        if isAnswered, acknowledgement != .auto, profile.acknowledgesWholeConnection {
+            try checkOthers(beside: acknowledgement)
+        }
         try checkBrokerLimits(headers, destination)
         let number = receiptToken != nil && receiptName == nil ? receipts.nextNumber : 0
         try FrameWriter.writeFrame(
@@ -38,7 +42,7 @@ extension STOMPEngine {
         subscriptions.insert(
             .init(
                 id: wireID, destination: destination, ackMode: acknowledgement, token: token,
-                receipt: receiptToken == nil ? 0 : receipts.nextNumber))
+                receipt: receiptToken == nil ? 0 : receipts.nextNumber, isAnswered: isAnswered))
         if let receiptToken { addReceipt(receiptToken, receiptName, at: now) }
     }
 
@@ -72,7 +76,9 @@ extension STOMPEngine {
             "UNSUBSCRIBE", headers, ReservedHeaders.unsubscribe, room: FrameWriter.room(for: id), receiptToken,
             boundsReceipts: false, at: now
         ) { $0.put("id", id) }
-        return subscriptions.remove(at: index).unanswered.count
+        let ended = subscriptions.remove(at: index)
+        if ended.isAcknowledged, ended.unanswered.count > 0 { hasLeftMessages = true }
+        return ended.unanswered.count
     }
 
     /// The number of messages of this connection that are neither acknowledged nor rejected; those of mode `auto` need not be.

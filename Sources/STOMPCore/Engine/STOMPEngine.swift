@@ -66,9 +66,11 @@ public struct STOMPEngine: ~Copyable, Sendable {
     public internal(set) var connection: UInt32 = 0
     /// The version of this connection; 1.2 before it is known.
     public internal(set) var version = STOMPVersion.v12
-    // These two are here because there is room for them: an engine must not be larger without need.
+    // These three are here because there is room for them: an engine must not be larger without need.
     /// Whether RECEIPT has come for any frame other than DISCONNECT, on any connection.
     package internal(set) var hasReceivedReceipts = false
+    /// Whether a subscription of this connection has ended with messages unanswered.
+    var hasLeftMessages = false
     /// The receipts that may be awaited on this connection; 0 if the broker sends none.
     var receiptLimit: UInt32 = 0
     /// What is known about the broker; ``STOMPBrokerProfile/generic`` before CONNECTED.

@@ -13,14 +13,20 @@ struct SubscriptionTable {
         /// Whether the next message has to be noted: those of mode `auto` only until the first one.
         private(set) var notesMessages: Bool
         var token: UInt64
+        /// Whether answers to its messages are expected.
+        let isAcknowledged: Bool
         /// The number of the receipt of SUBSCRIBE, until a message has proved that SUBSCRIBE was accepted; 0 for none.
         private(set) var receipt: UInt64
         /// Those of mode `auto` are not counted.
         var unanswered: UnansweredMessages
 
-        init(id: [UInt8], destination: String, ackMode: STOMPAckMode, token: UInt64, receipt: UInt64 = 0) {
+        init(
+            id: [UInt8], destination: String, ackMode: STOMPAckMode, token: UInt64, receipt: UInt64 = 0,
+            isAnswered: Bool = true
+        ) {
             (self.id, self.destination, self.ackMode, self.token) = (id, destination, ackMode, token)
             self.receipt = receipt
+            isAcknowledged = isAnswered && ackMode != .auto
             notesMessages = ackMode != .auto || receipt != 0
             unanswered = UnansweredMessages(ackMode)
         }

@@ -16,6 +16,7 @@ extension STOMPBrokerProfile {
         profile.temporaryQueues = .implicit
         profile.nackRequeueHeader = "requeue"
         profile.nackRedeliversAtOnce = true
+        profile.acknowledgesWholeConnection = true
         profile.receiptFollowsError = true
         // The last two: a message was under way, or its queue was deleted, when UNSUBSCRIBE arrived.
         profile.errorsAboutNoFrame = [

@@ -79,6 +79,10 @@ public struct STOMPBrokerProfile: Sendable, Hashable {
     /// The receipt of COMMIT does not wait until the messages of the transaction are in their queues; that of each SEND
     /// does. So each SEND of a transaction has a receipt, and the client's commit waits for all of them.
     public var confirmsCommitEarly = false
+    /// An acknowledgement in the mode `client` counts for all messages of the connection up to that one, those of other
+    /// subscriptions included. A subscription in that mode is refused beside another one with acknowledgements
+    /// (``STOMPUsageError/Code/unsupportedByBroker``). Default: false, for its own subscription alone, as STOMP 1.2 "ACK" says.
+    public var acknowledgesWholeConnection = false
     /// What becomes of messages that were delivered and not answered when their subscription ends and the connection
     /// does not.
     public var unanswered = Unanswered.unknown

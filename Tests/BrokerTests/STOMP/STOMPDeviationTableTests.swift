@@ -75,6 +75,9 @@ import Testing
             "NACK", rabbitMQ: "rabbitMQHandsARejectedMessageOutAgainUnlessToldNotTo",
             activeMQ: "activeMQKeepsARejectedMessageToItself"),
         Deviation(
+            "ACK in mode client", rabbitMQ: "rabbitMQAcknowledgesOtherSubscriptionsInModeClient",
+            activeMQ: "clientAcksAreCumulative"),
+        Deviation(
             "transactions",
             rabbitMQ: "receiptInATransactionComesAtOnceOrWithItsCommit",
             "rabbitMQShowsHeadersOfTransactionsThatDoNoHarm",

@@ -247,6 +247,30 @@ struct STOMPDeviationTests {
         await client.disconnect()
     }
 
+    @Test func rabbitMQAcknowledgesOtherSubscriptionsInModeClient() async throws {
+        let raw = try await STOMPBroker.rabbitMQ.rawConnection()
+        var ack = ""
+        for name in ["deviation-one", "deviation-two"] {
+            try await raw.send("SUBSCRIBE\nid:\(name)\ndestination:/queue/\(name)\nack:client\n\n\0")
+            try await raw.send("SEND\ndestination:/queue/\(name)\n\n\(name)\0")
+            let lines = try await raw.receiveFrame().split(separator: "\n")
+            ack = lines.first { $0.hasPrefix("ack:") }.map { String($0.dropFirst(4)) } ?? ""
+        }
+        try await raw.send("ACK\nid:\(ack)\nreceipt:done\n\n\0")
+        #expect(try await raw.receiveFrame().hasPrefix("RECEIPT"))
+        try await raw.send("DISCONNECT\n\n\0")
+        _ = try? await raw.receiveFrame()
+        let client = try await STOMPBroker.rabbitMQ.connected()
+        let one = try await client.subscribe(to: "/queue/deviation-one", acknowledgement: .client)
+        try await client.sendAndConfirm("next", to: "/queue/deviation-one")
+        #expect(try await one.texts(1) == ["next"], "the other message of the connection was acknowledged")
+        await expectError(.unsupportedByBroker) {
+            _ = try await client.subscribe(to: "/queue/deviation-two", acknowledgement: .client)
+        }
+        #expect(client.counters.connections == 1)
+        await client.disconnect()
+    }
+
     @Test func rabbitMQPassesOverSelectors() async throws {
         let client = try await STOMPBroker.rabbitMQ.connected()
         // As a plain header it is nobody's wish: everything comes.

@@ -30,6 +30,48 @@ import Wire
             ])
     }
 
+    private func subscribe(
+        _ client: ScriptedEngine, _ id: String, _ mode: STOMPAckMode
+    ) -> STOMPUsageError.Code? {
+        client.misuse { e throws(STOMPUsageError) in
+            try e.engine.subscribe(
+                id: id, destination: "/q", acknowledgement: mode, token: UInt64(id.utf8.first ?? 0), at: 0)
+        }
+    }
+
+    /// RabbitMQ acknowledges in mode `client` all messages of the connection up to that one.
+    @Test(arguments: [
+        (STOMPAckMode.client, STOMPAckMode.client), (.client, .clientIndividual), (.clientIndividual, .client),
+    ])
+    func `an acknowledgement that would count for another subscription of RabbitMQ is not made possible`(
+        first: STOMPAckMode, second: STOMPAckMode
+    ) throws {
+        let client = try ScriptedEngine.connected(server: "RabbitMQ/3.10.8")
+        #expect(subscribe(client, "a", .auto) == nil)
+        #expect(subscribe(client, "b", first) == nil)
+        #expect(subscribe(client, "c", second) == .unsupportedByBroker)
+        #expect(subscribe(client, "d", .auto) == nil)
+        try client.engine.unsubscribe(id: "b", at: 0)
+        #expect(subscribe(client, "c", second) == nil)
+        #expect(subscribe(client, "e", .clientIndividual) == (second == .client ? .unsupportedByBroker : nil))
+        let other = try ScriptedEngine.connected(server: "ActiveMQ/5.17.2")
+        #expect(subscribe(other, "b", first) == nil && subscribe(other, "c", second) == nil)
+    }
+
+    /// RabbitMQ keeps them until the connection ends.
+    @Test func `nor one that would count for messages which an ended subscription of RabbitMQ left unanswered`() throws
+    {
+        let client = try ScriptedEngine.connected(server: "RabbitMQ/3.10.8")
+        #expect(subscribe(client, "a", .clientIndividual) == nil)
+        client.receive(message("a"))
+        try client.engine.unsubscribe(id: "a", at: 0)
+        #expect(subscribe(client, "b", .client) == .unsupportedByBroker)
+        #expect(subscribe(client, "b", .clientIndividual) == nil)
+        client.close()
+        client.connect(server: "RabbitMQ/3.10.8")
+        #expect(subscribe(client, "b", .client) == nil)
+    }
+
     @Test func firstOfRepeatedHeadersCounts() throws {
         let client = try ScriptedEngine.connected()
         try client.engine.subscribe(id: "a", destination: "/q", token: 1, at: 0)

@@ -48,6 +48,34 @@ struct DeclaredSubscriptionTests {
         await broker.stop()
     }
 
+    @Test func `a declared subscription that RabbitMQ cannot acknowledge apart is not subscribed, and throws`()
+        async throws
+    {
+        let server = FakeServer()
+        let client = server.client()
+        let first = client.subscription(to: "/queue/a", acknowledgement: .client)
+        let second = client.subscription(to: "/queue/b", acknowledgement: .client)
+        var events = client.events.makeAsyncIterator()
+        async let connecting: Void = client.connect()
+        let connection = try await server.accept(0, server: "RabbitMQ/3.10.8")
+        let receipt = try await connection.expect("SUBSCRIBE")
+        connection.send("RECEIPT\nreceipt-id:\(receipt)\n\n\0")
+        try await connecting
+        await expectError(.unsupportedByBroker, containing: "clientIndividual") { for try await _ in second {} }
+        while let event = await events.next() {
+            if case .subscriptionLost("/queue/b", let error) = event {
+                #expect(error.code == .unsupportedByBroker)
+                break
+            }
+        }
+        await expectError(.unsupportedByBroker, containing: "clientIndividual") {
+            _ = try await client.subscribe(to: "/queue/c", acknowledgement: .clientIndividual)
+        }
+        #expect(client.state.isConnected && first.destination == "/queue/a")
+        connection.close()
+        await client.disconnect()
+    }
+
     @Test func `a mistake in a declared subscription is thrown by its sequence`() async throws {
         let client = STOMPClient("stomp://127.0.0.1:1")
         let orders = client.subscription(to: "")
