@@ -73,12 +73,13 @@ extension STOMPClient {
     /// - Parameters:
     ///   - destination: the destination of the durable subscription.
     ///   - durableName: its name, as in ``STOMPSubscribeOptions/durableName``.
+    ///   - headers: those of its SUBSCRIBE that name it, such as RabbitMQ's `x-queue-name`. Default: none.
     /// - Throws: ``STOMPError`` when the broker refuses, and ``STOMPError/Code/unsupportedByBroker`` if it is not known to
-    ///   support durable subscriptions.
+    ///   support durable subscriptions, or does not delete this one: RabbitMQ deletes those to `/topic/` only.
     public nonisolated(nonsending) func unsubscribe(
-        from destination: String, durableName: String
+        from destination: String, durableName: String, headers: STOMPHeaders = [:]
     ) async throws(STOMPError) {
-        var options = STOMPSubscribeOptions(durableName: durableName)
+        var options = STOMPSubscribeOptions(durableName: durableName, headers: headers)
         options.isToBeDeleted = true
         try await subscribe(to: destination, acknowledgement: .client, options: options).unsubscribe()
     }

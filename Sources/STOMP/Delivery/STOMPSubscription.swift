@@ -29,7 +29,8 @@ public struct STOMPSubscription: MessageSubscription {
     ///   subscription ``STOMPError/Code/notConnected`` without a connection, or ``STOMPError/Code/invalidRequest`` if the
     ///   sequence has ended otherwise: it remains at the broker. After ``STOMPError/Code/connectionLost`` and
     ///   ``STOMPError/Code/timedOut`` it may remain, and later calls throw `connectionLost`. In all these cases
-    ///   ``STOMPClient/unsubscribe(from:durableName:)`` deletes it.
+    ///   ``STOMPClient/unsubscribe(from:durableName:headers:)`` deletes it. ``STOMPError/Code/unsupportedByBroker`` if the
+    ///   broker cannot delete it: RabbitMQ deletes durable subscriptions to `/topic/` only.
     public nonisolated(nonsending) func unsubscribe() async throws(STOMPError) {
         try await handle.core.subscriptions.unsubscribe(handle.route)
     }

@@ -22,9 +22,7 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
     let ids = Atomic<UInt64>(1)
     let credentialsSource: CredentialsSource
     let subscriptions = STOMPSubscriptions()
-    /// The broker that was connected last.
-    private(set) var profile = STOMPBrokerProfile.generic
-    /// Whether that broker expects the lifetime of a message rather than the time when it ends; from any thread.
+    /// Whether the broker that was connected last expects the lifetime of a message rather than the time when it ends; from any thread.
     let expiresRelatively = Atomic(false)
     /// Why the connection is about to close, if that is known before it does.
     private var closeReason: STOMPError?
@@ -56,6 +54,8 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
     var maximumUnreadBytes: Int { configuration.maximumUnreadBytes }
     var receivingHook: (@Sendable (inout STOMPMessage) -> Void)? { configuration.messageHook?.receiving }
     var sender: STOMPSender { STOMPSender(core: self) }
+    /// That of the connected broker.
+    var profile: STOMPBrokerProfile { link.perform { $0.engine.profile } }
 
     var inspector: FrameInspector<STOMPFrameRecord> {
         link.tap {
@@ -124,8 +124,7 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
         switch event {
         case .connected(let connected):
             if connected.profile.sendsBytesAsText { link.stopValidatingText() }
-            profile = connected.profile
-            expiresRelatively.store(profile.expiry == .relative, ordering: .relaxed)
+            expiresRelatively.store(connected.profile.expiry == .relative, ordering: .relaxed)
             parts.counters.connected()
             // SUBSCRIBE is written already: messages sent in reaction to `.connected` reach the existing subscriptions.
             for (route, result) in written { subscriptions.subscribeWritten(route, result) }

@@ -43,6 +43,8 @@ final class STOMPRoute: DeliveryRoute, @unchecked Sendable {
         case durable
         /// It is durable, and the broker has not confirmed its end.
         case unknown
+        /// It is durable, and the broker has ended its consumer, but cannot be asked to delete it.
+        case undeletable
     }
 
     var remainder: Remainder

@@ -16,6 +16,8 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
     /// A route whose UNSUBSCRIBE awaits its receipt, and the callers that wait for that.
     private struct Unsubscribe {
         let route: STOMPRoute
+        /// What is left at the broker once it has confirmed.
+        let remainder: STOMPRoute.Remainder
         var calls: [STOMPRoute.Call]
     }
 
@@ -64,6 +66,7 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
     private func write(_ route: STOMPRoute, to engine: inout STOMPEngine) -> Result<Bool, STOMPError> {
         do throws(STOMPError) {
             if route.receivers.areRequests, try expectReplies(on: route, &engine) { return .success(true) }
+            try checkDeletion(of: route, at: engine.profile)
             let headers = try route.options.headers(
                 for: engine.profile, acknowledgement: route.acknowledgement, clientID: core.configuration.clientID)
             let sendsReceipts = engine.profile.sendsReceipts
@@ -80,6 +83,16 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
         } catch {
             return .failure(error)
         }
+    }
+
+    /// Refuses to subscribe what is to be deleted where the broker would not delete it.
+    private func checkDeletion(of route: STOMPRoute, at profile: STOMPBrokerProfile) throws(STOMPError) {
+        guard route.options.isToBeDeleted, !profile.deletesDurable(to: route.destination) else { return }
+        let prefixes = (profile.deletableDurablePrefixes ?? []).joined(separator: " or ")
+        throw STOMPError(
+            .unsupportedByBroker,
+            "\(profile.name) deletes only durable subscriptions to destinations that begin with \(prefixes), not that to '\(route.destination)'. Delete its queue with the broker's own tools."
+        )
     }
 
     /// Handles the result of writing SUBSCRIBE, after the lock is released.
@@ -237,12 +250,13 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
         }
         var unanswered = 0
         defer { tellEnd(of: route, unanswered) }
-        let sendsReceipts = core.profile.sendsReceipts
-        let durable = route.options.durableName.flatMap { core.profile.durableHeaders(name: $0) }
+        let profile = core.profile
+        let sendsReceipts = profile.sendsReceipts
         do throws(STOMPError) {
+            let durable = try deletingHeaders(route, profile)
             unanswered = try core.sender.write(urgent: true) { engine, now throws(STOMPUsageError) in
                 let token = sendsReceipts ? STOMPMachine.requestBit | receipt : nil
-                guard let durable, engine.profile.deletesDurableApart else {
+                guard let durable, profile.deletesDurableApart else {
                     return try engine.unsubscribe(
                         id: route.id, headers: durable ?? [:], receiptToken: token, at: now)
                 }
@@ -250,22 +264,37 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
                 try engine.deleteDurable(id: route.id, headers: durable, receiptToken: token, at: now)
                 return unanswered
             }
-            if route.options.durableName != nil { route.remainder = sendsReceipts ? .unknown : .nothing }
+            let remainder: STOMPRoute.Remainder =
+                durable == nil || profile.deletesDurable(to: route.destination) ? .nothing : .undeletable
+            if route.options.durableName != nil { route.remainder = sendsReceipts ? .unknown : remainder }
             if sendsReceipts {
-                unsubscribes[receipt] = Unsubscribe(route: route, calls: [call])
+                unsubscribes[receipt] = Unsubscribe(route: route, remainder: remainder, calls: [call])
             } else {
-                call.end(.success(()))
+                call.end(remainderError(route).map { .failure($0) } ?? .success(()))
             }
         } catch {
             call.end(.failure(error))
         }
     }
 
+    /// The headers with which UNSUBSCRIBE deletes a durable subscription; nil for another one.
+    private func deletingHeaders(
+        _ route: STOMPRoute, _ profile: STOMPBrokerProfile
+    ) throws(STOMPError) -> STOMPHeaders? {
+        guard let name = route.options.durableName else { return nil }
+        // RabbitMQ finds the queue by what named it in SUBSCRIBE, such as x-queue-name.
+        guard profile.durable == .flags else { return profile.durableHeaders(name: name) }
+        return try route.options.headers(
+            for: profile, acknowledgement: route.acknowledgement, clientID: core.configuration.clientID)
+    }
+
     /// The receipt of UNSUBSCRIBE arrived, or will not arrive.
     private func end(_ ended: Unsubscribe, _ answer: STOMPMachine.ReceiptAnswer) {
         var answer = answer
         switch answer {
-        case .success: ended.route.remainder = .nothing
+        case .success:
+            ended.route.remainder = ended.remainder
+            if let remains = remainderError(ended.route) { answer = .failure(remains) }
         case .failure(let error):
             guard error.code == .connectionLost || error.code == .timedOut else { break }
             // Calling again does not send UNSUBSCRIBE again.
@@ -285,13 +314,18 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
     /// - Parameter cause: why the broker's answer is missing, when that has just become known.
     private func remainderError(_ route: STOMPRoute, _ cause: STOMPError? = nil) -> STOMPError? {
         let (subject, isConnected) = ("The durable subscription to '\(route.destination)'", core.supervisor.isConnected)
-        let advice = "To delete it, call unsubscribe(from:durableName:) of the client while that is connected."
+        let advice = "To delete it, call unsubscribe(from:durableName:headers:) of the client while that is connected."
         switch route.remainder {
         case .nothing: return nil
         case .durable:
             return STOMPError(
                 isConnected ? .invalidRequest : .notConnected,
                 "\(subject) remains at the broker, because \(isConnected ? "its sequence had ended before UNSUBSCRIBE was sent" : "there is no connection"). \(advice)"
+            )
+        case .undeletable:
+            return STOMPError(
+                .unsupportedByBroker,
+                "\(subject) has ended here, but remains at the broker, which does not delete what is subscribed there, and goes on to store its messages. Delete its queue with the broker's own tools."
             )
         case .unknown:
             return STOMPError(

@@ -10,6 +10,7 @@ extension STOMPBrokerProfile {
             separator: UInt8(ascii: "."), oneWord: UInt8(ascii: "*"), manyWords: UInt8(ascii: "#"),
             prefixes: ["/topic/"])
         profile.durable = .flags
+        profile.deletableDurablePrefixes = ["/topic/"]
         profile.expiry = .relative
         profile.prefetchHeader = "prefetch-count"
         profile.prefetchNeedsAcknowledgement = true

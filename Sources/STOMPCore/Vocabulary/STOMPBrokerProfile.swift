@@ -49,6 +49,8 @@ public struct STOMPBrokerProfile: Sendable, Hashable {
     /// UNSUBSCRIBE with the headers of a durable subscription deletes it. Here only once it has no consumer any more, so
     /// that one without them comes first.
     public var deletesDurableApart = false
+    /// UNSUBSCRIBE deletes only durable subscriptions to destinations with one of these beginnings. Default: nil, all.
+    public var deletableDurablePrefixes: [String]?
     /// How the expiry of a message is given.
     public var expiry: Expiry = .absolute
     public var prefetchHeader: String?
@@ -115,6 +117,11 @@ public struct STOMPBrokerProfile: Sendable, Hashable {
         case .flags: ["durable": "true", "auto-delete": "false"]
         case .named(let header): [header: name]
         }
+    }
+
+    /// Whether UNSUBSCRIBE deletes a durable subscription to a destination.
+    package func deletesDurable(to destination: String) -> Bool {
+        deletableDurablePrefixes?.contains { destination.utf8.starts(with: $0.utf8) } ?? true
     }
 
     /// The header that bounds what is delivered without an acknowledgement, or nil where that is not to be had.

@@ -88,7 +88,7 @@ import Testing
         Deviation(
             "durable subscriptions",
             rabbitMQ: "durableSubscriptionIsKeptUntilItIsUnsubscribed",
-            "rabbitMQQueueOfADurableSubscriptionMayBeNamed",
+            "rabbitMQQueueOfADurableSubscriptionMayBeNamed", "rabbitMQDeletesDurableSubscriptionsToTopicsOnly",
             activeMQ: "durableSubscriptionIsKeptUntilItIsUnsubscribed",
             "durableSubscriptionThatWouldBeNobodysIsRefused",
             artemis: ["wishesBecomeItsHeaders", "durableSubscriptionIsDeletedWithTheNameThatMadeIt"]),

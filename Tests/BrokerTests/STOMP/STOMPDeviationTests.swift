@@ -244,6 +244,26 @@ struct STOMPDeviationTests {
         try await client.sendAndConfirm("x", to: "/amq/queue/deviation-named")
         #expect(try await messages.texts(1) == ["x"])
         try await messages.unsubscribe()
+        try await client.sendAndConfirm("lost", to: "/topic/deviation-named")
+        // The queue is gone.
+        await expectError(.refused) { _ = try await client.subscribe(to: "/amq/queue/deviation-named") }
+        await client.disconnect()
+    }
+
+    @Test func rabbitMQDeletesDurableSubscriptionsToTopicsOnly() async throws {
+        let client = try await STOMPBroker.rabbitMQ.connected()
+        let options = STOMPSubscribeOptions(durableName: "deviation-exchange")
+        let destination = "/exchange/amq.topic/deviation.exchange"
+        let messages = try await client.subscribe(to: destination, options: options)
+        for _ in 0..<2 {
+            let error = await expectError(.unsupportedByBroker) { try await messages.unsubscribe() }
+            #expect(error?.message.contains(destination) == true)
+        }
+        #expect(client.counters.connections == 1)
+        // Its queue goes on collecting.
+        try await client.sendAndConfirm("kept", to: destination)
+        let again = try await client.subscribe(to: destination, options: options)
+        #expect(try await again.texts(1) == ["kept"])
         await client.disconnect()
     }
 

@@ -262,7 +262,7 @@ struct CancellationCampaignTests {
             }
         ),
         Call(
-            "unsubscribe a durable subscription", "unsubscribe(from:durableName:) [String]",
+            "unsubscribe a durable subscription", "unsubscribe(from:durableName:headers:) [String]",
             body: { subject, _ in try await subject.client.unsubscribe(from: "/topic/a", durableName: "kept") }
         ),
         Call(

@@ -357,6 +357,57 @@ import Testing
         }
     }
 
+    /// RabbitMQ deletes the queue that UNSUBSCRIBE names.
+    @Test func `what named the queue of a durable subscription is repeated to delete it`() async throws {
+        let server = FakeServer()
+        let (client, connection) = try await server.connected(server: "RabbitMQ/3.10.8")
+        let kept = STOMPDestination.text("/topic/d", queue: .rabbitMQ(headers: ["x-queue-name": "mine"]))
+        async let subscribing = client.subscribe(to: kept, options: STOMPSubscribeOptions(durableName: "kept"))
+        try await connection.confirm("SUBSCRIBE")
+        let messages = try await subscribing
+        let leaving = Task { try await messages.subscription.unsubscribe() }
+        let frame = try await connection.frame()
+        #expect(frame.hasPrefix("UNSUBSCRIBE\n") && frame.contains("\nx-queue-name:mine\n"))
+        #expect(frame.contains("\nid:kept\n") && frame.contains("\ndurable:true\n"))
+        let receipt = frame.split(separator: "\n").first { $0.hasPrefix("receipt:") }?.dropFirst(8) ?? ""
+        connection.send("RECEIPT\nreceipt-id:\(receipt)\n\n\0")
+        try await leaving.value
+        // The same for one that an earlier process left.
+        let deleting = Task {
+            try await client.unsubscribe(from: "/topic/d", durableName: "kept", headers: ["x-queue-name": "mine"])
+        }
+        for command in ["SUBSCRIBE", "UNSUBSCRIBE"] {
+            let frame = try await connection.frame()
+            #expect(frame.hasPrefix(command + "\n") && frame.contains("\nx-queue-name:mine\n"))
+            let receipt = frame.split(separator: "\n").first { $0.hasPrefix("receipt:") }?.dropFirst(8) ?? ""
+            connection.send("RECEIPT\nreceipt-id:\(receipt)\n\n\0")
+        }
+        try await deleting.value
+        connection.close()
+        await client.disconnect()
+    }
+
+    @Test func `a durable subscription that RabbitMQ cannot delete is not reported as deleted`() async throws {
+        let server = FakeServer()
+        let (client, connection) = try await server.connected(server: "RabbitMQ/3.10.8")
+        let destination = "/exchange/amq.topic/d"
+        // Nothing is subscribed only to be deleted.
+        await expectError(.unsupportedByBroker, containing: destination) {
+            try await client.unsubscribe(from: destination, durableName: "kept")
+        }
+        async let subscribing = client.subscribe(
+            to: destination, options: STOMPSubscribeOptions(durableName: "kept"))
+        try await connection.confirm("SUBSCRIBE")
+        let messages = try await subscribing
+        let leaving = Task { try await messages.unsubscribe() }
+        try await connection.confirm("UNSUBSCRIBE")
+        await expectError(.unsupportedByBroker, containing: destination) { try await leaving.value }
+        await expectError(.unsupportedByBroker, containing: destination) { try await messages.unsubscribe() }
+        #expect(client.state.isConnected)
+        connection.close()
+        await client.disconnect()
+    }
+
     /// A client of RabbitMQ with a durable subscription.
     private func durable(
         _ server: FakeServer
@@ -375,7 +426,9 @@ import Testing
         let leaving = Task { try await messages.unsubscribe() }
         try await connection.expect("UNSUBSCRIBE")
         connection.close()
-        await expectError(.connectionLost, containing: "unsubscribe(from:durableName:)") { try await leaving.value }
+        await expectError(.connectionLost, containing: "unsubscribe(from:durableName:headers:)") {
+            try await leaving.value
+        }
         await expectError(.connectionLost, containing: "may remain at the broker") { try await messages.unsubscribe() }
         let next = try await server.accept(1, server: "RabbitMQ/3.10.8")
         #expect(await eventually { client.state.isConnected })
