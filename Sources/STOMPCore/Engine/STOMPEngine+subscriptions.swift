@@ -114,11 +114,16 @@ extension STOMPEngine {
         messageHeaders: RawSpan, connection: UInt32, message: STOMPMessageNumber? = nil, headers: STOMPHeaders = [:],
         transaction: STOMPTransaction? = nil, receiptToken: UInt64? = nil, at now: Int64
     ) throws(STOMPUsageError) {
-        try acknowledge("ACK", messageHeaders, connection, message, headers, transaction, receiptToken, at: now)
+        let place = try acknowledge(
+            "ACK", messageHeaders, connection, message, headers, transaction, receiptToken, at: now)
+        if let message, let place { answered(message, at: place, in: transaction) }
     }
 
-    /// Refuses a message, or in mode `client` all of its subscription up to it. What becomes of it is the broker's
-    /// decision: RabbitMQ hands it out again at once. From 1.1 on.
+    /// Refuses a message, or in mode `client` all of its subscription up to it, unless the broker rejects one by one
+    /// (``STOMPBrokerProfile/rejectsOneByOne``). What becomes of it is the broker's decision: RabbitMQ hands it out again at
+    /// once. From 1.1 on.
+    ///
+    /// - Throws: ``STOMPUsageError/Code/unsupportedByBroker`` where it would have the effect of ACK.
     public mutating func nack(
         messageHeaders: RawSpan, connection: UInt32, message: STOMPMessageNumber? = nil, headers: STOMPHeaders = [:],
         transaction: STOMPTransaction? = nil, receiptToken: UInt64? = nil, at now: Int64
@@ -126,7 +131,13 @@ extension STOMPEngine {
         try require(
             version.hasNegativeAcknowledgement, .unsupportedByVersion,
             "STOMP 1.0 has no NACK. Leave the message unacknowledged and disconnect, or use a broker of 1.1 or later.")
-        try acknowledge("NACK", messageHeaders, connection, message, headers, transaction, receiptToken, at: now)
+        try require(
+            !profile.acknowledgesRejected, .unsupportedByBroker,
+            "\(profile.name) handles NACK as ACK, so that the message would be lost. Send it to a queue for failed messages and acknowledge it, or leave it unanswered: it is delivered again when this connection ends."
+        )
+        let place = try acknowledge(
+            "NACK", messageHeaders, connection, message, headers, transaction, receiptToken, at: now)
+        if let message, let place { answered(message, at: place, alone: profile.rejectsOneByOne, in: transaction) }
     }
 
     /// Whether messages that came over a connection, by its number, can no longer be answered. Without a session they are stale,
@@ -135,10 +146,11 @@ extension STOMPEngine {
         role == .client && !(connection == self.connection && phase.isOpen)
     }
 
+    /// Writes ACK or NACK. Returns the place of the subscription of a message with a number.
     private mutating func acknowledge(
         _ command: StaticString, _ message: RawSpan, _ connection: UInt32, _ number: STOMPMessageNumber?,
         _ headers: STOMPHeaders, _ transaction: STOMPTransaction?, _ receiptToken: UInt64?, at now: Int64
-    ) throws(STOMPUsageError) {
+    ) throws(STOMPUsageError) -> Int? {
         try require(
             !isStale(connection), .staleMessage,
             "The message belongs to an earlier connection. Do not acknowledge it: the broker delivers it again.")
@@ -177,13 +189,19 @@ extension STOMPEngine {
         if let transaction, receiptToken != nil, profile.confirmsCommitEarly {
             transactionReceipts.add(receiptNumber, of: transaction.number)
         }
-        guard let number, let place else { return }
-        let first = subscriptions.answer(number.number, at: place)
-        if let transaction {
-            transactions[transaction.number]?.answers.append(
-                UnansweredMessages.Answer(
-                    subscription: number.subscription, number: number.number, first: first))
+        return place
+    }
+
+    /// A message is answered, in mode `client` with those before it unless it is `alone`.
+    private mutating func answered(
+        _ message: STOMPMessageNumber, at place: Int, alone: Bool = false, in transaction: STOMPTransaction?
+    ) {
+        guard let transaction else {
+            subscriptions.answer(message.number, at: place, alone: alone)
+            return
         }
+        let answer = subscriptions.noteAnswer(message, at: place, alone: alone)
+        transactions[transaction.number]?.answers.append(answer)
     }
 
     /// The place of the subscription of a message that is unanswered.

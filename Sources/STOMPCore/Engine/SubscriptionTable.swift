@@ -89,8 +89,17 @@ struct SubscriptionTable {
         return entries[index].token
     }
 
-    /// A message of an entry is answered. Returns the first number of those that the answer is for.
-    mutating func answer(_ number: UInt64, at index: Int) -> UInt64 { entries[index].unanswered.answer(number) }
+    /// A message of an entry is answered, in mode `client` with those before it unless it is `alone`.
+    mutating func answer(_ number: UInt64, at index: Int, alone: Bool) {
+        entries[index].unanswered.answer(number, alone: alone)
+    }
+
+    /// The same for an answer that may be taken back.
+    mutating func noteAnswer(
+        _ message: STOMPMessageNumber, at index: Int, alone: Bool
+    ) -> UnansweredMessages.Answer {
+        entries[index].unanswered.noteAnswer(message, alone: alone)
+    }
 
     /// Answers did not count after all, in the order in which they were given.
     mutating func takeBack(_ answers: [UnansweredMessages.Answer]) {

@@ -39,6 +39,7 @@ extension STOMPBrokerProfile {
         profile.prefetchHeader = "consumer-window-size"
         profile.prefetchUnit = .bytes
         profile.supportsSelectors = true
+        profile.acknowledgesRejected = true
         profile.missingContentLengthMeansText = true
         profile.refusedCredentials = ["unable to validate user", "password is invalid"]
         return profile
@@ -51,6 +52,7 @@ extension STOMPBrokerProfile {
             prefixes: ["/topic/", "/queue/"])
         profile.durable = .named(header: "activemq.subscriptionName")
         profile.deletesDurableApart = true
+        profile.rejectsOneByOne = true
         profile.unanswered = .redelivered
         profile.prefetchHeader = "activemq.prefetchSize"
         profile.supportsSelectors = true

@@ -63,6 +63,12 @@ public struct STOMPBrokerProfile: Sendable, Hashable {
     public var nackRequeueHeader: String?
     /// A NACK without that header comes back at once, again and again.
     public var nackRedeliversAtOnce = false
+    /// NACK has the effect of ACK, so that a rejected message would be lost: rejecting one fails with
+    /// ``STOMPUsageError/Code/unsupportedByBroker``. Default: false.
+    public var acknowledgesRejected = false
+    /// NACK is for its own message alone in the mode `client` too. Default: false, for those before it as well, as STOMP 1.2
+    /// "NACK" says.
+    public var rejectsOneByOne = false
     /// A SEND without `content-length` becomes a text message there, one with it a message of bytes.
     public var missingContentLengthMeansText = false
     /// Whether the broker sends RECEIPT for the frames that ask for it, other than DISCONNECT. Default: true.

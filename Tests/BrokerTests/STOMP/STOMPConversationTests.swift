@@ -50,6 +50,22 @@ struct STOMPConversationTests {
         await client.disconnect()
     }
 
+    @Test func activeMQRejectsItsOwnMessageAloneInModeClient() async throws {
+        let client = try await STOMPBroker.activeMQ.connected()
+        let queue = "/queue/talk-nack-client"
+        let messages = try await client.subscribe(to: queue, acknowledgement: .client)
+        for number in 0..<4 { try await client.sendAndConfirm("\(number)", to: queue) }
+        let four = try await messages.first(4)
+        try four[2].reject()
+        try four[1].acknowledge()
+        try await client.sendAndConfirm("after", to: "/topic/nobody")
+        #expect(client.counters.connections == 1)
+        await client.disconnect()
+        try await client.connect()
+        #expect(try await client.subscribe(to: queue).texts(1) == ["3"])
+        await client.disconnect()
+    }
+
     @Test func rabbitMQHandsARejectedMessageOutAgainUnlessToldNotTo() async throws {
         let client = try await STOMPBroker.rabbitMQ.connected()
         let messages = try await client.subscribe(to: "/queue/talk-nack", acknowledgement: .clientIndividual)

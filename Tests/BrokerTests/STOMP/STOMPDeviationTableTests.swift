@@ -73,7 +73,8 @@ import Testing
         Deviation("the ack header", both: "ackHeaderIsTheMessageIDOrNot", "clientAcksAreCumulative"),
         Deviation(
             "NACK", rabbitMQ: "rabbitMQHandsARejectedMessageOutAgainUnlessToldNotTo",
-            activeMQ: "activeMQKeepsARejectedMessageToItself"),
+            activeMQ: "activeMQKeepsARejectedMessageToItself", "activeMQRejectsItsOwnMessageAloneInModeClient",
+            artemis: ["rejectionIsRefused"]),
         Deviation(
             "ACK in mode client", rabbitMQ: "rabbitMQAcknowledgesOtherSubscriptionsInModeClient",
             activeMQ: "clientAcksAreCumulative"),

@@ -117,6 +117,23 @@ import Transport
         }
     }
 
+    /// It handles NACK as ACK, so that the message would be lost.
+    @Test func rejectionIsRefused() async throws {
+        try await withArtemis { client, connection in
+            async let subscribing = client.subscribe(to: "/queue/q", acknowledgement: .clientIndividual)
+            let lines = try await connection.frame().split(separator: "\n")
+            connection.send("RECEIPT\nreceipt-id:\(lines.value("receipt"))\n\n\0")
+            connection.send(
+                "MESSAGE\nsubscription:\(lines.value("id"))\nmessage-id:1\nack:1\ndestination:/queue/q\n\nx\0")
+            let message = try #require(try await subscribing.first(1).first)
+            for requeue in [nil, true, false] {
+                await expectError(.unsupportedByBroker) { try message.reject(requeue: requeue) }
+            }
+            try message.acknowledge()
+            #expect(try await connection.expect("ACK", "id") == "1")
+        }
+    }
+
     @Test func requestsSayThatItsTemporaryQueuesAreUnknown() async throws {
         try await withArtemis { client, _ in
             await expectError(.unsupportedByBroker) { _ = try await client.request("x", to: "/queue/orders") }
