@@ -28,7 +28,7 @@ package final class WebSocketLayer: ByteLayer {
         traffic = WebSocketTraffic(
             .client, peerName: "\(Endpoint.host(host, port: port))", acceptsText: textMessages != nil,
             textMessages: options.sendsText ? textMessages : nil, validatesText: options.validatesText,
-            maximumFrameSize: options.maximumFrameSize, random: random)
+            maximumFrameSize: options.maximumFrameSize, maximumMessageSize: options.maximumMessageSize, random: random)
         var generator = random
         let key = (0..<WebSocketKey.size).map { _ in UInt8.random(in: 0...255, using: &generator) }
         do throws(WebSocketError) {

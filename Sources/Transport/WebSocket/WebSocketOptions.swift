@@ -20,6 +20,11 @@ public struct WebSocketOptions: Sendable, Equatable {
     public var validatesText = true
     /// Longer messages are sent in fragments of this many bytes, for servers with a limit on frames.
     public var maximumFrameSize = Int.max
+    /// What is longer is sent in several messages of at most this many bytes, for servers with a limit on messages that put
+    /// them together, as Spring's does with STOMP. Default: no limit. At least 4.
+    ///
+    /// Text is cut between characters. Every MQTT server reads packets that are cut anywhere [MQTT-6.0.0-2].
+    public var maximumMessageSize = Int.max
 
     /// Makes options without further headers.
     public init() {}
@@ -40,7 +45,7 @@ public struct WebSocketOptions: Sendable, Equatable {
             $0.name.hasSameBytes(as: $1.name) && $0.value.hasSameBytes(as: $1.value)
         } && one.subprotocols?.map(ByteKey.init) == other.subprotocols?.map(ByteKey.init)
             && one.sendsText == other.sendsText && one.validatesText == other.validatesText
-            && one.maximumFrameSize == other.maximumFrameSize
+            && one.maximumFrameSize == other.maximumFrameSize && one.maximumMessageSize == other.maximumMessageSize
     }
 }
 
@@ -58,6 +63,7 @@ extension WebSocketOptions: CustomStringConvertible, CustomDebugStringConvertibl
             children: [
                 "headers": headers.map { "\($0.name): •••" }, "subprotocols": subprotocols as Any,
                 "sendsText": sendsText, "maximumFrameSize": maximumFrameSize,
+                "maximumMessageSize": maximumMessageSize,
             ])
     }
 }

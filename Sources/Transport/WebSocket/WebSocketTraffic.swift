@@ -23,6 +23,7 @@ struct WebSocketTraffic: ~Copyable {
     private var events = WebSocketEvents()
     private var random: LoopRandom
     private let textMessages: WebSocketTextMessages?
+    private let maximumMessageSize: Int
 
     /// - Parameters:
     ///   - acceptsText: whether messages may be text; MQTT's may not.
@@ -31,7 +32,8 @@ struct WebSocketTraffic: ~Copyable {
     ///   - random: for the masks of a client's frames.
     init(
         _ role: WebSocketRole, peerName: String, acceptsText: Bool, textMessages: WebSocketTextMessages?,
-        validatesText: Bool = true, maximumFrameSize: Int = .max, random: LoopRandom = LoopRandom()
+        validatesText: Bool = true, maximumFrameSize: Int = .max, maximumMessageSize: Int = .max,
+        random: LoopRandom = LoopRandom()
     ) {
         var configuration = WebSocketConfiguration.byteStream(acceptsText: acceptsText)
         configuration.validatesText = validatesText
@@ -40,6 +42,8 @@ struct WebSocketTraffic: ~Copyable {
         self.peerName = peerName
         self.random = random
         self.textMessages = textMessages
+        // Room for any character of UTF-8.
+        self.maximumMessageSize = max(4, maximumMessageSize)
     }
 
     mutating func stopValidatingText() { connection.stopValidatingText() }
@@ -69,13 +73,11 @@ struct WebSocketTraffic: ~Copyable {
         // After our good-bye nothing more is said.
         guard connection.phase == .open else { return }
         do throws(WebSocketError) {
-            guard let textMessages else {
-                return try connection.send(plain, as: .binary, into: &wire, using: &random)
-            }
+            guard let textMessages else { return try send(plain, as: .binary, wire: &wire) }
             var rest = plain
             while rest.byteCount > 0 {
                 let count = min(max(1, textMessages.lengthOfFirst(rest)), rest.byteCount)
-                try sendText(rest.extracting(first: count), wire: &wire)
+                try send(rest.extracting(first: count), as: .text, wire: &wire)
                 rest = rest.extracting(droppingFirst: count)
             }
         } catch {
@@ -83,13 +85,34 @@ struct WebSocketTraffic: ~Copyable {
         }
     }
 
-    private mutating func sendText(_ message: RawSpan, wire: inout [UInt8]) throws(WebSocketError) {
+    /// Sends bytes as one message, or as several if they are longer than the server takes. What is not UTF-8 is binary.
+    private mutating func send(
+        _ bytes: RawSpan, as kind: WebSocketMessageKind, wire: inout [UInt8]
+    ) throws(WebSocketError) {
+        var rest = bytes
+        while rest.byteCount > maximumMessageSize {
+            let count = kind == .text ? Self.endOfCharacter(in: rest, atMost: maximumMessageSize) : maximumMessageSize
+            try sendMessage(rest.extracting(first: count), as: kind, wire: &wire)
+            rest = rest.extracting(droppingFirst: count)
+        }
+        try sendMessage(rest, as: kind, wire: &wire)
+    }
+
+    private mutating func sendMessage(
+        _ message: RawSpan, as kind: WebSocketMessageKind, wire: inout [UInt8]
+    ) throws(WebSocketError) {
         do throws(WebSocketError) {
-            try connection.send(message, as: .text, into: &wire, using: &random)
+            try connection.send(message, as: kind, into: &wire, using: &random)
         } catch {
             guard error.code == .textIsNotUTF8 else { throw error }
             try connection.send(message, as: .binary, into: &wire, using: &random)
         }
+    }
+
+    /// The last place, not behind `limit`, at which longer text may be cut; `limit` itself if the bytes are not UTF-8.
+    private static func endOfCharacter(in text: RawSpan, atMost limit: Int) -> Int {
+        // A character has at most three bytes 10xxxxxx behind its first one.
+        (limit - 3...limit).last { text.byte(at: $0) & 0xC0 != 0x80 } ?? limit
     }
 
     var owesPong: Bool { connection.owesPong }

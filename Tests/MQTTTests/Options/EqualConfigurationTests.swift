@@ -32,6 +32,7 @@ struct EqualConfigurationTests {
             { $0.sessionStore = MemorySessionStore() }, { $0.webSocket.headers = [("Origin", "there")] },
             { $0.webSocket.subprotocols = [] }, { $0.webSocket.sendsText = false },
             { $0.webSocket.validatesText = false }, { $0.webSocket.maximumFrameSize = 1 },
+            { $0.webSocket.maximumMessageSize = 4 },
         ]
         for change in changes {
             var other = configuration

@@ -147,6 +147,12 @@ extension OptionTableTests {
             // Each byte gets a header and a mask of its own.
             try await verify(connectByWebSocket { $0.maximumFrameSize = 1 }.bytesSent > usual + 50)
         },
+        OptionRow("webSocket.maximumMessageSize") {
+            let usual = try await connectByWebSocket { _ in }.bytesSent
+            // Four bytes have a header and a mask of their own.
+            let short = try await connectByWebSocket { $0.maximumMessageSize = 4 }
+            verify(short.error == nil && short.bytesSent > usual + 20)
+        },
     ]
 
     private static func connectByWebSocket(

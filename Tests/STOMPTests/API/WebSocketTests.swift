@@ -116,6 +116,50 @@ import WebSocketCore
         }
     }
 
+    /// As Tomcat is below Spring unless configured otherwise; Spring puts the messages together.
+    private static let shortMessages = 8_192
+
+    @Test func `a server that takes short messages gets a long frame in several, cut between characters`() async throws
+    {
+        try await FakeWebSocket.withClient(maximumMessageSize: Self.shortMessages) {
+            $0.webSocket.maximumMessageSize = Self.shortMessages
+        } _: { client, server in
+            async let connecting: Void = client.connect()
+            try await server.frame("CONNECT")
+            try server.send([Array("CONNECTED\nversion:1.2\n\n\0".utf8)[...]], as: .text)
+            try await connecting
+            let before = server.kinds.count
+            let text = String(repeating: "é🛰x", count: 3_000)
+            for shift in 0..<7 {
+                let body = String(repeating: "y", count: shift) + text
+                try await client.send(body, to: "/app/a")
+                #expect(try await server.frame("SEND").hasSuffix("\n\n" + body))
+            }
+            #expect(server.kinds[before...].count == 21 && server.kinds[before...].allSatisfy { $0 == .text })
+            // Nor is the rest of a frame that is not UTF-8 lost.
+            try await client.send([UInt8](repeating: 0xBF, count: 20_000), to: "/app/a")
+            try await server.frame("SEND")
+            #expect(server.kinds.count == before + 24 && server.kinds.last == .binary)
+            try await server.end(with: client)
+        }
+    }
+
+    @Test func `such a server ends the connection for a long message`() async throws {
+        try await FakeWebSocket.withClient(maximumMessageSize: Self.shortMessages) {
+            $0.reconnect = .never
+        } _: { client, server in
+            async let connecting: Void = client.connect()
+            try await server.frame("CONNECT")
+            try server.send([Array("CONNECTED\nversion:1.2\n\n\0".utf8)[...]], as: .text)
+            try await connecting
+            let messages = client.subscription(to: "/topic/a")
+            try await server.frame("SUBSCRIBE")
+            try await client.send(String(repeating: "x", count: 20_000), to: "/app/a")
+            await #expect(throws: (any Error).self) { try await server.frame("SEND") }
+            await #expect { for try await _ in messages {} } throws: { "\($0)".contains("1009") }
+        }
+    }
+
     @Test func `silence after binary messages is explained by servers that take only text`() async throws {
         try await FakeWebSocket.withClient {
             // So long that a busy machine has sent CONNECT by then.

@@ -16,6 +16,8 @@ final class FakeWebSocket: Sendable {
         var random = SystemRandomNumberGenerator()
         var unread: [UInt8] = []
         var request: HTTPRequestHead?
+        /// A longer one is answered with the close code 1009.
+        var maximumMessageSize = Int.max
         /// Of the messages that have ended so far.
         var kinds: [WebSocketMessageKind] = []
     }
@@ -29,14 +31,17 @@ final class FakeWebSocket: Sendable {
     var request: HTTPRequestHead? { state.withLock { $0.request } }
 
     /// Runs `body` with a client that connects to such a server.
+    ///
+    /// - Parameter maximumMessageSize: the longest message that the server takes, in bytes.
     static func withClient(
-        path: String = "/stomp", _ configuration: STOMPConfiguration = .impatient,
+        path: String = "/stomp", maximumMessageSize: Int = .max, _ configuration: STOMPConfiguration = .impatient,
         _ change: (inout STOMPConfiguration) -> Void = { _ in },
         _ body: (STOMPClient, FakeWebSocket) async throws -> Void
     ) async throws {
         var configuration = configuration
         change(&configuration)
         let server = FakeWebSocket()
+        server.state.withLock { $0.maximumMessageSize = maximumMessageSize }
         let listener = try await Listener.listen(on: .host("127.0.0.1", port: 0), loop: .shared) { stream in
             server.state.withLock { $0.stream = stream }
         }
@@ -117,13 +122,16 @@ final class FakeWebSocket: Sendable {
                 guard let head = state.parser.request else { continue }
                 state.request = head
                 try WebSocketUpgradeRequest(head).accept(subprotocol: "v12.stomp", into: &wire)
-                state.webSocket = WebSocketConnection(role: .server)
+                var configuration = WebSocketConfiguration()
+                configuration.maximumMessageSize = state.maximumMessageSize
+                state.webSocket = WebSocketConnection(role: .server, configuration: configuration)
             }
             var events = WebSocketEvents()
+            // Also what it answers to a message that it does not take.
+            defer { write(wire, to: stream) }
             try state.webSocket?.receive(
                 bytes.span.bytes, into: &state.unread, events: &events, output: &wire, using: &state.random)
             state.kinds += events.messages.map(\.kind)
-            write(wire, to: stream)
         }
     }
 
