@@ -22,7 +22,8 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
     let ids = Atomic<UInt64>(1)
     let credentialsSource: CredentialsSource
     let subscriptions = STOMPSubscriptions()
-    /// Whether the broker that was connected last expects the lifetime of a message rather than the time when it ends; from any thread.
+    /// Whether the broker that was connected last expects the lifetime of a message rather than the time when it ends; from
+    /// any thread.
     let expiresRelatively = Atomic(false)
     /// Why the connection is about to close, if that is known before it does.
     private var closeReason: STOMPError?
