@@ -13,10 +13,12 @@ package struct BrokerAddress: Sendable, Equatable {
 
     /// - Throws: `.usage` that says what is wrong, without the credentials in it.
     init(_ text: String, for device: Device) throws(DeviceFailure) {
-        let written = text.prefix { $0 != ":" }.lowercased()
+        let beginning = text.prefix { $0 != ":" }
+        let written = beginning.lowercased()
         // An address that was copied from a browser or a cloud's console is taken as meant, and what another client calls
         // its schemes has an answer of its own.
-        let isForeign = BrokerURL.Scheme(rawValue: written) == nil && text.utf8.starts(with: (written + "://").utf8)
+        let isForeign =
+            BrokerURL.Scheme(rawValue: written) == nil && text[beginning.endIndex...].utf8.starts(with: "://".utf8)
         guard device.schemes.contains(written) || isForeign else {
             throw Self.wrongScheme(text, written, for: device)
         }
