@@ -48,7 +48,9 @@ import Transport
         let auditor = STOMPClient(url, clock: world.clock)
         clients.append(auditor)
         await auditor.start()
+        // Whoever is connected by then.
         for number in 0..<8 {
+            try await world.clock.sleep(for: .seconds(2))
             try? await auditor.send("x", to: "/queue/\(number)")
             try? await auditor.send("x", to: "/topic/t")
         }
