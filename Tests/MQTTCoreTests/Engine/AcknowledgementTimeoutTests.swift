@@ -121,22 +121,11 @@ struct AcknowledgementTimeoutTests {
         #expect(pair.client.failure == failure("first", .atLeastOnce))
     }
 
-    /// Seconds pass, in each of which a message arrives, until the connection fails. Returns how many passed.
-    private func stream(atMost seconds: Int, _ pair: EnginePair, answersPings: Bool) throws -> Int {
-        for second in 1...seconds {
-            pair.advance(seconds: 1)
-            if pair.client.failure != nil { return second }
-            try pair.inject(.publish(.init(topic: "a", payload: [1])), into: pair.client)
-            if answersPings { pair.settle() }
-        }
-        return seconds
-    }
-
     @Test func `an acknowledgement behind messages that arrive slowly is waited for`() throws {
         // The server, to which no PINGREQ comes meanwhile, has to be patient.
         let pair = try silentPair { $0.keepAlive = 600 }
         try pair.publish("x", to: "t", qos: .atLeastOnce)
-        #expect(try stream(atMost: 300, pair, answersPings: false) == 300)
+        #expect(try pair.stream(atMost: 300, answersPings: false) == 300)
         #expect(pair.client.failure == nil)
         pair.settle()
         pair.server.engine.acknowledgeAll(through: .max - 1, at: pair.now)
@@ -148,11 +137,11 @@ struct AcknowledgementTimeoutTests {
         let pair = try silentPair { $0.keepAlive = 60 }
         try pair.publish("x", to: "t", qos: .atLeastOnce)
         // The answer to PINGREQ, which is written after 30 seconds, shows it.
-        #expect((31...33).contains(try stream(atMost: 300, pair, answersPings: true)))
+        #expect((31...33).contains(try pair.stream(atMost: 300, answersPings: true)))
         #expect(pair.client.failure == failure("t", .atLeastOnce))
         let deaf = try silentPair { $0.keepAlive = 0 }
         try deaf.publish("x", to: "t", qos: .atLeastOnce)
-        #expect((600...602).contains(try stream(atMost: 1_000, deaf, answersPings: true)))
+        #expect((600...602).contains(try deaf.stream(atMost: 1_000, answersPings: true)))
         #expect(deaf.client.failure == failure("t", .atLeastOnce))
     }
 

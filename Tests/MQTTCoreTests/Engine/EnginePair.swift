@@ -225,6 +225,19 @@ final class EnginePair {
         client.run { engine, effects in engine.handleTimeout(at: now, progress: progress, into: &effects) }
     }
 
+    /// Seconds pass, in each of which a message arrives, until the connection fails. Returns how many passed.
+    ///
+    /// - Parameter answersPings: whether PINGRESP arrives too, as on a fast link.
+    func stream(atMost seconds: Int, answersPings: Bool) throws -> Int {
+        for second in 1...seconds {
+            advance(seconds: 1)
+            if client.failure != nil { return second }
+            try inject(.publish(.init(topic: "a", payload: [1])), into: client)
+            if answersPings { settle() }
+        }
+        return seconds
+    }
+
     /// Bytes of a packet, sent to an end as if its peer had written them.
     func inject(_ packet: MQTTPacket, into end: End) throws {
         var bytes: [UInt8] = []

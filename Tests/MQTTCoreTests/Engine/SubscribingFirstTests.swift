@@ -95,12 +95,7 @@ struct SubscribingFirstTests {
     }
 
     @Test func `a SUBACK that is late because the caller does not read ends no connection`() throws {
-        let pair = try interrupted(version: .v5_0) { $0.requestTimeout = 10_000_000_000 }
-        try pair.connect()
-        try subscribe(pair, "a", token: 100)
-        pair.serverAnswers = false
-        subscriptionsSent(pair)
-        pair.settle()
+        let pair = try unanswered()
         for _ in 0..<3 {
             pair.client.engine.setReadingPaused(true, at: pair.now)
             pair.advance(seconds: 8)
@@ -111,6 +106,16 @@ struct SubscribingFirstTests {
         // While the caller reads, the server has to answer in time.
         pair.advance(seconds: 20)
         #expect(pair.client.failure == .subscribeTimeout)
+    }
+
+    /// The server answers SUBSCRIBE, which has just arrived.
+    private func answerSubscribe(_ code: MQTTReasonCode, _ pair: EnginePair) throws {
+        guard case .subscribeReceived(let subscribe)? = pair.server.events.last else {
+            Issue.record("no SUBSCRIBE arrived")
+            return
+        }
+        try pair.server.engine.acknowledgeSubscribe(subscribe.packetID, codes: [code], at: pair.now)
+        pair.settle()
     }
 
     /// A client whose SUBSCRIBE is not answered, and that lets messages wait for that.
@@ -129,31 +134,13 @@ struct SubscribingFirstTests {
         return pair
     }
 
-    /// Seconds pass, in each of which a message arrives, until the connection fails. Returns how many passed.
-    ///
-    /// - Parameter answersPings: whether PINGRESP arrives too, as on a fast link.
-    private func stream(atMost seconds: Int, _ pair: EnginePair, answersPings: Bool) throws -> Int {
-        for second in 1...seconds {
-            pair.advance(seconds: 1)
-            if pair.client.failure != nil { return second }
-            try pair.inject(.publish(.init(topic: "a", payload: [1])), into: pair.client)
-            if answersPings { pair.settle() }
-        }
-        return seconds
-    }
-
     @Test func `a SUBACK behind messages that arrive slowly ends no connection`() throws {
         // The server, to which no PINGREQ comes meanwhile, has to be patient.
         let pair = try unanswered { $0.keepAlive = 600 }
-        #expect(try stream(atMost: 100, pair, answersPings: false) == 100)
+        #expect(try pair.stream(atMost: 100, answersPings: false) == 100)
         #expect(pair.client.failure == nil && pair.client.publishes.isEmpty)
         pair.settle()
-        guard case .subscribeReceived(let subscribe)? = pair.server.events.last else {
-            Issue.record("no SUBSCRIBE arrived")
-            return
-        }
-        try pair.server.engine.acknowledgeSubscribe(subscribe.packetID, codes: [.success], at: pair.now)
-        pair.settle()
+        try answerSubscribe(.success, pair)
         #expect(pair.server.texts == ["1", "2", "3", "4"])
     }
 
@@ -162,13 +149,13 @@ struct SubscribingFirstTests {
         let pair = try unanswered { $0.keepAlive = keepAlive }
         // With keep alive the answer to PINGREQ shows that SUBACK is not behind the messages.
         let limit = keepAlive > 0 ? 20 : 610
-        #expect(try stream(atMost: 1_000, pair, answersPings: true) == limit)
+        #expect(try pair.stream(atMost: 1_000, answersPings: true) == limit)
         #expect(pair.client.failure == .subscribeTimeout)
     }
 
     @Test func `a server that sends messages and answers neither SUBSCRIBE nor PINGREQ is left`() throws {
         let pair = try unanswered()
-        #expect(try stream(atMost: 1_000, pair, answersPings: false) == 610)
+        #expect(try pair.stream(atMost: 1_000, answersPings: false) == 610)
         #expect(pair.client.failure == .subscribeTimeout)
     }
 
@@ -179,12 +166,7 @@ struct SubscribingFirstTests {
         pair.serverAnswers = false
         subscriptionsSent(pair)
         pair.settle()
-        guard case .subscribeReceived(let subscribe)? = pair.server.events.last else {
-            Issue.record("no SUBSCRIBE arrived")
-            return
-        }
-        try pair.server.engine.acknowledgeSubscribe(subscribe.packetID, codes: [.notAuthorized], at: pair.now)
-        pair.settle()
+        try answerSubscribe(.notAuthorized, pair)
         #expect(pair.server.texts == ["1", "2", "3", "4"])
         guard case .subscribeCompleted(token: 100, codes: [.notAuthorized], _)? = pair.client.events.last else {
             Issue.record("the refusal is not reported: \(pair.client.events)")
