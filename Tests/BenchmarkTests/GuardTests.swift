@@ -48,9 +48,10 @@ import Testing
             let table = try await BenchmarkTable.run(
                 ["mqtt-publish", "mqtt-window-array", "stomp-send", "stomp-destinations"], scale: 0.1)
             for (name, calls, allocations) in [
-                ("MQTT QoS 0 publish, one call each", 0.2, 0.02), ("MQTT QoS 0 publish, arrays of 100", 0.05, 0.02),
-                ("MQTT QoS 1 publish, window 100, array", 0.2, 0.01), ("STOMP send, one call each", 0.3, 0.02),
-                ("STOMP send, 1,000 destinations ÷ one", 0.3, 0.02),
+                // How many calls share a write depends on how fast the loop's thread wakes; each alone would be one.
+                ("MQTT QoS 0 publish, one call each", 0.5, 0.02), ("MQTT QoS 0 publish, arrays of 100", 0.05, 0.02),
+                ("MQTT QoS 1 publish, window 100, array", 0.2, 0.01), ("STOMP send, one call each", 0.5, 0.02),
+                ("STOMP send, 1,000 destinations ÷ one", 0.5, 0.02),
             ] {
                 try expect(table.allocations, of: name, below: allocations)
                 try expect(table.calls, of: name, below: calls)
@@ -97,7 +98,8 @@ import Testing
             ]
             let table = try await BenchmarkTable.run(names, scale: 0.1)
             for (name, limit) in [
-                ("MQTT QoS 0 publish, one call each", 0.1), ("MQTT QoS 0 receive, slices", 0.02),
+                // Each alone would be a write and the loop's wake-up.
+                ("MQTT QoS 0 publish, one call each", 0.5), ("MQTT QoS 0 receive, slices", 0.02),
                 // The write, the wait and the read; on the pool the loop is woken for the deadline too: 3.7 to 4.6.
                 ("MQTT QoS 1 round trip, idle cores, median", 7),
                 ("MQTT QoS 1 round trip, idle cores, median, on the client's executor", 3.2),
@@ -105,7 +107,7 @@ import Testing
                 // Fourteen: six open a socket, watch it and write CONNECT; a wait and a read for CONNACK; the write of
                 // DISCONNECT, how far it has come, the end of our direction; a wait, a read and the close.
                 ("MQTT connect and disconnect, on the client's executor", 14.2),
-                ("STOMP connect and disconnect", 30), ("STOMP send, one call each", 0.2), ("STOMP receive", 0.02),
+                ("STOMP connect and disconnect", 30), ("STOMP send, one call each", 0.5), ("STOMP receive", 0.02),
             ] {
                 try expect(table.systemCalls, of: name, below: limit)
             }
@@ -147,7 +149,12 @@ import Testing
         func instructionsStayFew(_ row: String, limit: Double) async throws {
             let valgrind = try #require(Command.path(of: "valgrind"))
             guard let instructions = try await BenchmarkTable.instructions(row, valgrind: valgrind) else { return }
-            #expect(instructions < limit)
+            #if arch(x86_64)
+                #expect(instructions < limit)
+            #else
+                // Counted for x86-64; others need up to half as many again.
+                #expect(instructions < limit * 1.5)
+            #endif
             // A row that does nothing would pass too.
             #expect(instructions > limit / 10)
         }

@@ -19,17 +19,18 @@ struct IdleTests {
             #expect(try table.figure("5000 idle connections, threads that serve them") == 1)
             // None of them has to ping within ten minutes.
             #expect(try table.figure("5000 idle connections, wake-ups of their thread in a second") == 0)
-            // Some 2,350 since the client's parts are objects of their own. Dispatch keeps 64 KiB and more for each of its
-            // threads, of which a busy machine has several: thirteen bytes for each of so many connections.
+            // Some 2,400. Dispatch keeps 64 KiB and more for each of its threads, thirteen bytes for each of so many
+            // connections, and a busy machine has several threads more than an idle one.
             let size = try table.figure("5000 idle connections, bytes allocated for each")
-            #expect(size <= 2_450 && size > 500)
+            #expect(size <= 2_500 && size > 500)
             // Some 5,900; Dispatch's part shows here as well.
             let used = "2000 idle clients with their own configuration, a subscription and a publish"
             let usedSize = try table.figure("\(used), bytes allocated for each")
             #expect(usedSize <= 6_500 && usedSize > 1_000)
             let pings = try table.figure("20 connections with a keep alive of 1 s, wake-ups for each in a second")
-            // The deadline and the answer; several connections may share a wake-up.
-            #expect(pings <= 2.1 && pings > 0)
+            // The deadline and the answer; several connections may share a wake-up. Three seconds that take longer on a
+            // busy machine have a fourth ping.
+            #expect(pings < 2.9 && pings > 0)
         }
     #endif
 }

@@ -65,8 +65,8 @@ struct Headquarters {
         let busy = try await tab.processorTime() - before
         let elapsed = try await tab.number("performance.now()") - start
         #expect(busy < 0.8 * elapsed / 1000, "of \(elapsed) milliseconds, the page has worked for \(busy) seconds")
-        // Gaps between frames depend on what else the machine does.
-        if Self.watchesLong {
+        // Gaps between frames depend on what else the machine does: the long run has it alone.
+        if Self.fleetSeconds >= 600 {
             #expect((Double(worst) ?? .infinity) < 2000, "the longest gap between two frames, in milliseconds")
         }
         let growth = try await tab.heapSize() - heap
