@@ -86,7 +86,8 @@ package enum HTTPSyntax {
         guard !name.isEmpty, name.allSatisfy(isAllowed) else {
             throw HTTPError(
                 .invalidHost,
-                "\"\(host)\" cannot be written into a Host field. Give the port apart and names in ASCII (punycode).")
+                "\"\(host)\" cannot be written into a Host field. Give the port separately, and names in ASCII (punycode)."
+            )
         }
         let text = text(name[...])
         return (isIPv6 ? "[\(text)]" : text) + (port.map { ":\($0)" } ?? "")

@@ -40,8 +40,7 @@ package struct AcknowledgementWait: Sendable {
         position = -1
     }
 
-    /// What was written first is not awaited any longer, without an acknowledgement: the wait begins with what was written at
-    /// this time, unless it began later.
+    /// Stops waiting for bytes that were written before `time`: the wait begins there, unless it began later.
     package mutating func skip(to time: Int64) {
         if time > since { restart(at: time) }
     }

@@ -15,7 +15,7 @@ package final class Message: Sendable {
     package let properties: MQTTProperties
     /// The header lines of the SEND that it came in; empty for a message of MQTT.
     package let headers: STOMPHeaders
-    /// When it is worth nothing any more, on the monotonic clock; `Int64.max` for never.
+    /// When it expires, on the monotonic clock; `Int64.max` for never.
     package let expiry: Int64
     /// The session that published it; -1 for none.
     package let publisher: Int

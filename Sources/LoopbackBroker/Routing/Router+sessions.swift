@@ -85,7 +85,7 @@ extension Router {
         return OpenedSession(session: slot, isPresent: false, kept: MQTTSession(), queue: emptyQueue())
     }
 
-    /// A connection is over: keeps its session or ends it, and publishes the will unless the client took its leave.
+    /// A connection is over: keeps its session or ends it, and publishes the will unless the client disconnected gracefully.
     ///
     /// - Parameter expiry: what DISCONNECT said about it, if anything.
     package mutating func closeSession(

@@ -120,7 +120,7 @@ extension MQTTClient {
         try await request(Array(text.utf8), to: topic, responseTopic: responseTopic, qos: qos, timeout: timeout)
     }
 
-    /// Publishes a request, or takes it back if its time is over, when the task is cancelled, before it was sent.
+    /// Publishes a request. Withdraws it if its timeout passes or the task is cancelled before it was sent.
     ///
     /// It expires with its deadline, unless it has an expiry of its own: this process may end before it can take the request
     /// back from the session store, and the server may keep it for a client that is away.

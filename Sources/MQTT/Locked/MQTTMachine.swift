@@ -255,8 +255,8 @@ struct MQTTMachine: ClientMachine, ~Copyable {
         return report
     }
 
-    /// Discards the session, after the connection has ended. Whoever waits for one of its messages learns of it, and who
-    /// waits for room in the queue tries again.
+    /// Discards the session, after the connection has ended. Publishers that wait for one of its messages get an error;
+    /// those that wait for room in the queue try again.
     ///
     /// - Parameter cleanStart: for the next connection.
     /// - Returns: false if there is a connection, with which nothing is discarded.

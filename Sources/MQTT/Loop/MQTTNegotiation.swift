@@ -144,7 +144,7 @@ final class MQTTNegotiation: @unchecked Sendable {
         if failure == .connectTimeout || failure == .authenticationTimeout, authenticationTask != nil {
             return MQTTError(
                 .timedOut,
-                "authentication.respond did not return in time: the server waits for this client's AUTH. See what respond waits for."
+                "authentication.respond did not return in time: the server waits for this client's AUTH. Check what respond is waiting for."
             )
         }
         if failure == .connectTimeout, core.link.perform({ $0.engine.connectWaitsForStore }) {

@@ -46,8 +46,8 @@ extension MQTTSubscriptions {
             for keys in together.inRequests(of: maximum) { add(keys, group.properties) }
             for key in group.keys where apart.contains(key) { add([key], group.properties) }
         }
-        // Once a copy arrives for a later filter, copies for the earlier ones were sent too: that which is delivered is for the
-        // first one with the highest QoS.
+        // A copy for a later filter proves that the copies for earlier filters were sent. The filter with the highest QoS
+        // therefore goes first, and its copy is the one that is delivered.
         let ordered = identified.sorted { first, second in
             let (one, other) = (first.entry.request.qos, second.entry.request.qos)
             return one == other ? first.entry.number < second.entry.number : one > other

@@ -121,8 +121,8 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
 
     /// Takes a route out of the router; returns the filters that the server may have in a session and no other route has.
     private func takeOut(_ route: MQTTRoute) -> [String] {
-        // Until the first connection the session may have filters of before. Each subscribes or unsubscribes what was declared
-        // before it.
+        // Before the first connection, the server's session may still hold filters of an earlier process. Every declared
+        // route either subscribes to its filters or unsubscribes from them.
         router.remove(route, mayBeKept: !core.negotiation.wasAcceptedSinceStop)
     }
 

@@ -46,8 +46,8 @@ final class MQTTPersistence: Sendable {
 
     private enum Step { case opens, waits, isOpen, hasFailed }
 
-    /// Begins to open the store for an attempt, on the loop's thread: whoever disconnects the client afterwards finds that it is
-    /// being opened, and closes it. Returns whether the attempt has to wait for the store.
+    /// Begins to open the store for an attempt, on the loop's thread: a later disconnect sees that it is being opened, and
+    /// closes it. Returns whether the attempt has to wait for the store.
     func begin(_ core: MQTTClientCore) -> Bool {
         if Task.isCancelled { return true }
         let (opens, waits) = phase.withLock { phase -> (opens: Bool, waits: Bool) in
@@ -221,8 +221,8 @@ final class MQTTPersistence: Sendable {
         }
     }
 
-    /// Whether the client has stopped since, so that nobody waits but who wants the store closed. Subscriptions do not get what
-    /// is in it then: they would get it once more when it is opened again.
+    /// Whether the client has stopped meanwhile, and only callers of `close` still wait. Subscriptions do not receive the
+    /// stored messages then, since they would receive them again at the next opening.
     private func closesAtOnce() -> Bool {
         phase.withLock { phase in
             guard case .opening(let calls) = phase, calls.contains(where: { $0.purpose == nil }),

@@ -77,7 +77,7 @@ extension MQTTEngine {
         pump(at: now, into: &effects)
     }
 
-    /// The session of before is not the client's. What arrived right behind CONNECT belongs to the new one.
+    /// The previous session is not this client's. Packets that arrived right after CONNECT belong to the new one.
     private mutating func startAfresh(into effects: inout MQTTEffects) {
         let arrived = session.inbound
         discardAll(into: &effects)

@@ -61,7 +61,7 @@ extension MQTTEngine {
         self.session = session
         // The store holds all of it.
         (establishedTicket, receivedTicket) = (0, 0)
-        // The tokens of deliveries continue, so that one of before is not taken for a new one.
+        // Delivery tokens keep counting, so that an old token cannot be mistaken for a new one.
         self.session.inbound = old.inbound
         self.session.inbound.removeAllCarried()
         // A store does not hold messages of QoS 0.

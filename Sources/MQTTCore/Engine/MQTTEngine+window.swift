@@ -197,7 +197,7 @@ extension MQTTEngine {
         reportRoom(&effects)
     }
 
-    /// What the publisher of an expired message is told: one that was sent in a session that was lost may have arrived.
+    /// The outcome to report for an expired message: one that was sent in a session that was lost may have arrived.
     private func expiryOutcome(_ index: Int32) -> MQTTPublishCompletion.Outcome {
         session.window.slots[Int(index)].kind == .requeued ? .sessionLost : .expired
     }

@@ -43,7 +43,7 @@ public struct MQTTEngine: ~Copyable, Sendable {
         /// The last packet is written; whatever arrives is ignored.
         case closing
 
-        /// Whether the connection is accepted, and its last word not written.
+        /// Whether the connection is accepted, and its final packet has not been written.
         package var isOpen: Bool { self == .connected || self == .leaving }
     }
 

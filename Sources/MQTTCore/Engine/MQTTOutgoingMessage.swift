@@ -18,7 +18,7 @@ public struct MQTTOutgoingMessage: Sendable, Equatable {
     /// every version while the message waits in the client.
     public var properties: MQTTProperties
     /// For how long the message may wait to be sent; after that it is not sent, and fails with `expired`. Rounded up to whole
-    /// seconds, since it is the Message Expiry Interval of ``properties``, which a server of MQTT 5.0 goes on counting.
+    /// seconds, since it is the Message Expiry Interval of ``properties``, which a server of MQTT 5.0 continues to count down.
     /// Default: nil, for ever.
     public var timeToLive: Duration? {
         get { properties.messageExpiryInterval.map { .seconds(Int64($0)) } }

@@ -80,7 +80,7 @@ public struct MQTTSession: Sendable {
         awaitingRelease.removeAll()
     }
 
-    /// Forgets everything. The tokens of deliveries go on, so that one of before is not taken for a new one.
+    /// Forgets everything. Delivery tokens keep counting, so that an old token cannot be mistaken for a new one.
     mutating func reset() {
         window = SendWindow()
         inbound.connectionClosed()

@@ -248,7 +248,7 @@ extension ClientCore {
 
 /// How the attempts of all clients begin and what follows their failures: a server with credentials, a stream, a verdict.
 ///
-/// All of it runs on the loop's thread, what is `async` in the task of an attempt; only what is static runs on any thread.
+/// Everything runs on the loop's thread, async functions in the attempt's task; static members run on any thread.
 extension ClientCore {
     package static var stopped: Failure { .disconnectedByUser }
     package static func notStarted(_ error: TransportError) -> Failure { Failure(connecting: error) }

@@ -289,8 +289,8 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
         bytes += batch.byteCount
     }
 
-    /// By how much the connection's count has to change. What waits in a subscription that is over does not count:
-    /// no more will come, and the receiver may take its time.
+    /// The change to report to the connection's count. Batches of an ended subscription do not count: no more will arrive,
+    /// and the receiver may take its time.
     private func takeUncounted() -> Int {
         let target = end == nil ? bytes : 0
         defer { counted = target }

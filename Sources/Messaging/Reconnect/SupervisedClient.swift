@@ -38,7 +38,7 @@ package protocol SupervisedClient: AnyObject, Sendable {
     func willRetry()
     /// The failure of a round in which every server failed.
     func failure(ofAll failures: [(server: Int, failure: Failure)]) -> Failure
-    /// The failure of a client that has made its first attempts in vain, and makes no other.
+    /// The failure of a client whose first attempts all failed, and that will not try again.
     static func firstFailure(_ failure: Failure) -> Failure
 }
 

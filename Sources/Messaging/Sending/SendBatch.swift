@@ -110,7 +110,7 @@ package final class SendBatch<Message: Sendable, Answer: Sendable>: @unchecked S
     /// Whether there is more to send, and its task waits for answers that make room for it.
     package var mayContinue: Bool { next < messages.count && !waits.isEmpty }
 
-    /// The batch was fed while its task waits: the wait goes on until at most `few` messages are unanswered.
+    /// The batch was fed while its task waits. The task now waits until at most `few` messages are unanswered.
     package func wait(onDownTo few: Int) {
         for index in waits.indices { waits[index].few = few }
         fewAwaited = few

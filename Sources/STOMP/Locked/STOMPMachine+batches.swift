@@ -28,8 +28,8 @@ extension STOMPMachine {
     /// The most messages that are refused under one lock. Other callers and the loop wait meanwhile.
     static let maximumUnsent = 100
 
-    /// Goes on with the batches whose tasks wait for no more receipts than there were, and takes out the tasks that have
-    /// something else to do.
+    /// Continues the batches that have received the receipts they were waiting for, and takes out the tasks that must act
+    /// themselves.
     mutating func continueBatches(into afterLock: STOMPAfterLock, at now: Int64) {
         while let batch = batches.takeDue() {
             if batch.mayContinue, let core = afterLock.core {

@@ -325,7 +325,7 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
         case .undeletable:
             return STOMPError(
                 .unsupportedByBroker,
-                "\(subject) has ended here, but remains at the broker, which does not delete what is subscribed there, and goes on to store its messages. Delete its queue with the broker's own tools."
+                "\(subject) has ended here, but remains at the broker, which cannot delete subscriptions to that destination and continues to store its messages. Delete its queue with the broker's own tools."
             )
         case .unknown:
             return STOMPError(

@@ -43,7 +43,7 @@ public struct STOMPEngine: ~Copyable, Sendable {
         /// The end was reported; whatever arrives is ignored.
         case closing
 
-        /// Whether the connection is accepted, and its last word not written.
+        /// Whether the connection is accepted, and its final frame has not been written.
         package var isOpen: Bool { self == .connected || self == .leaving }
     }
 

@@ -116,7 +116,7 @@ public struct STOMPBrokerProfile: Sendable, Hashable {
         self = Self.known.first { header.utf8.starts(with: $0.serverPrefix.utf8) } ?? .generic
     }
 
-    /// The headers that make a subscription durable, or nil where that is not to be had.
+    /// The headers that make a subscription durable, or nil if the broker does not support it.
     public func durableHeaders(name: String) -> STOMPHeaders? {
         switch durable {
         case .unsupported: nil
@@ -130,7 +130,7 @@ public struct STOMPBrokerProfile: Sendable, Hashable {
         deletableDurablePrefixes?.contains { destination.utf8.starts(with: $0.utf8) } ?? true
     }
 
-    /// The header that bounds what is delivered without an acknowledgement, or nil where that is not to be had.
+    /// The header that bounds what is delivered without an acknowledgement, or nil if the broker does not support it.
     ///
     /// - Parameter bytesPerMessage: the estimate for brokers that count bytes.
     public func prefetchHeaders(messages: Int, bytesPerMessage: Int = 1_024) -> STOMPHeaders? {

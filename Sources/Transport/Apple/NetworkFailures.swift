@@ -154,7 +154,7 @@
             let wasAsked = state.withLock { $0.certificateWasRequested }
             let refusal = TransportError(
                 .clientCertificateRefused,
-                "\(peerName) refused the client certificate (\(status)). Check its dates and who signed it.")
+                "\(peerName) refused the client certificate (\(status)). Check its validity period and its issuer.")
             let unknownKey = [
                 errSSLUnknownPSKIdentity, errSSLPeerHandshakeFail, errSSLPeerBadRecordMac, errSSLPeerDecryptError,
                 errSSLIllegalParam,

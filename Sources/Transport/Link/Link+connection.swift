@@ -158,10 +158,10 @@ final class Lingering: LoopHandler, @unchecked Sendable {
     private var closing = ClosingProgress()
     /// Called when the peer has ended, or none of the last bytes has moved for a second.
     private var waiter: (() -> Void)?
-    /// How far they had come when that was last looked at.
+    /// The progress at the last check.
     private var movement: StreamProgress.Movement
 
-    /// Nanoseconds after which it is looked how far our bytes have come.
+    /// The interval between checks of the progress, in nanoseconds.
     private static let pause: Int64 = 1_000_000_000
 
     private init(_ stream: any ByteStream, loop: EventLoop, _ waiter: (() -> Void)?) {

@@ -172,7 +172,7 @@ package final class EventLoop: @unchecked Sendable {
     }
 
     /// Ends the thread of a loop that was started for a test or a benchmark, once all posted work is done. What is
-    /// handed in later never runs; descriptors that are still watched are let go, not closed.
+    /// handed in later never runs; descriptors that are still watched are released, not closed.
     package func stop() {
         inbox.withLock { $0.stopping = true }
         wake()

@@ -167,8 +167,8 @@ final class ManualTime: @unchecked Sendable {
         cancel()
     }
 
-    /// Cancels the sleeps that are under way, whose time does not come any more, and the next ones: not all, since a task
-    /// that goes on in spite of that would do so without a pause.
+    /// Cancels the current sleeps, whose time will not come, and the next 1,000. Not all later ones: a task that ignores
+    /// cancellation would then loop without a pause.
     func cancelSleeps() {
         cancelledSleeps = 1_000
         for cancel in sleeps.values { cancel() }

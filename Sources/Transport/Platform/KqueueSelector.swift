@@ -62,8 +62,8 @@
             guard timeout != .max else {
                 return unsafe kevent64(queue, nil, 0, ready.baseAddress, Int32(ready.count), 0, nil)
             }
-            // The clock of deadlines goes on while the machine sleeps, the wait does not: what has become due meanwhile
-            // is done so long after waking at most.
+            // The clock of deadlines continues while the machine sleeps, but this wait does not: overdue work runs at most
+            // this long after waking.
             let nanoseconds = min(max(timeout, 0), 10_000_000_000)
             var time = timespec(
                 tv_sec: Int(nanoseconds / 1_000_000_000), tv_nsec: Int(nanoseconds % 1_000_000_000))

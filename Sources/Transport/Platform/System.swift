@@ -71,7 +71,7 @@ package enum System {
         return -1
     }
 
-    /// Ends a TCP connection both ways without the rest of what was written; the peer's system hears that it is void.
+    /// Ends a TCP connection both ways without the rest of what was written; the peer's system is notified by a reset.
     static func reset(_ descriptor: Int32) {
         #if canImport(Darwin)
             // The reset follows when the descriptor is closed.

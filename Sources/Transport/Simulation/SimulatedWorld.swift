@@ -341,8 +341,8 @@ package final class SimulatedWorld: Sendable {
 
     func forget(_ link: SimulatedLink) { state.withLock { $0.links[link.number] = nil } }
 
-    /// The device of the clients loses its network, or has another one: the connections that are open carry nothing any
-    /// more, and nobody is told.
+    /// The device of the clients loses its network, or has another one: open connections stop transferring data,
+    /// without notice to either end.
     package func setOffline(_ isOffline: Bool) {
         let (links, interface) = state.withLock { state in
             state.network.isOffline = isOffline

@@ -20,8 +20,8 @@ package protocol ByteStream: AnyObject, Sendable {
     func detach()
     /// Stops reports and ends the stream both ways; what the system holds of our last bytes still goes out.
     func close()
-    /// Does the same without waiting for a peer that is silent: what it has not taken is dropped, and its system hears that
-    /// the connection is void.
+    /// Does the same without waiting for a peer that is silent: what it has not taken is dropped, and its system is
+    /// notified by a reset.
     func abort()
     /// Whether callers may write from their own threads.
     var callersMaySend: Bool { get }

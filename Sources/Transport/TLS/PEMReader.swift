@@ -109,7 +109,7 @@ struct PEMReader {
             guard !reason.contains("unsupported") else {
                 throw TransportError(
                     .tlsConfiguration,
-                    "\(source) uses a cipher that this OpenSSL does not have (\(reason)). Make it anew: openssl pkcs12 -legacy -in OLD -nodes | openssl pkcs12 -export -out NEW."
+                    "\(source) uses a cipher that this OpenSSL does not have (\(reason)). Convert it: openssl pkcs12 -legacy -in OLD -nodes | openssl pkcs12 -export -out NEW."
                 )
             }
             throw TransportError(

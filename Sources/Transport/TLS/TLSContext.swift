@@ -228,7 +228,7 @@ package final class TLSContexts: Sendable {
         var fingerprint: Int?
         /// Whether it may be outdated although the files are the same.
         var isOutdated = false
-        /// Why the files could not be read when they were last tried, so that `made` is of before.
+        /// Why the files could not be read when they were last tried, so that `made` comes from an earlier read.
         var failure: TransportError?
     }
 
@@ -240,7 +240,7 @@ package final class TLSContexts: Sendable {
         kind = .server(options)
     }
 
-    /// What is known; it is made first if there is nothing.
+    /// Returns the known value, which is made first if there is none.
     ///
     /// - Throws: `tlsUnavailable`, `tlsConfiguration`, `systemLimit`.
     func context() throws(TransportError) -> TLSUse {
@@ -256,8 +256,8 @@ package final class TLSContexts: Sendable {
         }
     }
 
-    /// What is known, if the files hold what they held before; otherwise what is made anew, or what is known if that fails:
-    /// files that could be read before may be missing for a moment, or half replaced.
+    /// Returns the known value while the files are unchanged. Otherwise makes a new one, and falls back to the known one if
+    /// that fails, because a file may be missing for a moment, or half replaced.
     ///
     /// - Parameter make: gets the fingerprint of the files, and what is outdated.
     private func read<Made: Sendable>(
@@ -368,7 +368,7 @@ package final class TLSContexts: Sendable {
     }
 
     #if canImport(Network)
-        /// What is known; it is made first if there is nothing.
+        /// Returns the known value, which is made first if there is none.
         ///
         /// - Throws: `tlsConfiguration`.
         func networkTLS() throws(TransportError) -> NetworkTLS {

@@ -97,7 +97,7 @@ enum TLSFailure {
     private static func certificateRefused(_ peer: String, _ text: String) -> TransportError {
         TransportError(
             .clientCertificateRefused,
-            "\(peer) refused the client certificate (\(text)). Check its dates and who signed it.")
+            "\(peer) refused the client certificate (\(text)). Check its validity period and its issuer.")
     }
 }
 

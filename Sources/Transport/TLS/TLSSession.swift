@@ -11,7 +11,7 @@ final class TLSSession {
         case needsInput
         /// The handshake is over, and the peer is verified.
         case established
-        /// The peer has said good-bye.
+        /// The peer has sent close_notify.
         case closed
         case failed(code: UInt, text: String)
     }

@@ -70,7 +70,7 @@ struct WebSocketTraffic: ~Copyable {
     }
 
     mutating func send(_ plain: RawSpan, wire: inout [UInt8]) throws(TransportError) {
-        // After our good-bye nothing more is said.
+        // Nothing may be sent after our Close frame.
         guard connection.phase == .open else { return }
         do throws(WebSocketError) {
             guard let textMessages else { return try send(plain, as: .binary, wire: &wire) }
