@@ -1,0 +1,91 @@
+import Wire
+
+/// Reads and drops what a peer still sends after we have written everything, until it ends. Once the peer's system has our
+/// last bytes it is given a second for that; as long as they move, they may take their time.
+///
+/// Closing a socket with unread bytes resets the connection, and a reset can destroy our own last bytes on their way: a
+/// server that did not read DISCONNECT publishes the will.
+final class Lingering: LoopHandler, @unchecked Sendable {
+    // Sendable because all is touched on the loop's thread only.
+    private let stream: any ByteStream
+    private var closing = ClosingProgress()
+    /// Called when the peer has ended, or none of the last bytes has moved for a second.
+    private var waiter: (() -> Void)?
+    /// The progress at the last check.
+    private var movement: StreamProgress.Movement
+
+    /// The interval between checks of the progress, in nanoseconds.
+    private static let pause: Int64 = 1_000_000_000
+
+    private init(_ stream: any ByteStream, loop: EventLoop, _ waiter: (() -> Void)?) {
+        self.stream = stream
+        self.waiter = waiter
+        movement = stream.progress.movement
+        super.init(loop: loop)
+    }
+
+    /// Ends our direction of the stream, and takes the place of the handler that is attached.
+    ///
+    /// - Parameter waiter: called once on the loop's thread, when the peer has ended its direction too, or none of the last
+    ///   bytes has moved for a second.
+    static func start(_ stream: any ByteStream, loop: EventLoop, at now: Int64, waiter: (() -> Void)? = nil) {
+        let lingering = Lingering(stream, loop: loop, waiter)
+        stream.endWriting()
+        stream.attach(lingering, interest: .read)
+        loop.setDeadline(lingering, to: now.advanced(byNanoseconds: pause))
+    }
+
+    override func ready(_ readiness: Readiness, at now: Int64) {
+        switch unsafe stream.read(into: loop.readBuffer) {
+        case .bytes, .wouldBlock: break
+        case .endOfStream, .failed: finish()
+        }
+    }
+
+    override func deadlineReached(at now: Int64) {
+        let progress = stream.progress
+        if progress.movement == movement { resume() }
+        movement = progress.movement
+        _ = closing.begin(at: now, progress)
+        guard progress.acknowledged < progress.written, !closing.isDue(at: now, progress) else {
+            return finish()
+        }
+        loop.setDeadline(self, to: now.advanced(byNanoseconds: Self.pause))
+    }
+
+    private func finish() {
+        loop.setDeadline(self, to: .max)
+        stream.close()
+        resume()
+    }
+
+    private func resume() {
+        waiter.take()?()
+    }
+}
+
+/// Watches over the last bytes of a connection: as long as they move, they may take their time.
+struct ClosingProgress {
+    private var deadline = Int64.max
+    private var start = StreamProgress.Movement()
+
+    /// Timeout for a peer that takes nothing of the remaining bytes, in nanoseconds.
+    static let patience: Int64 = 5_000_000_000
+
+    /// Starts the watch unless it runs; returns when to look again.
+    mutating func begin(at now: Int64, _ progress: @autoclosure () -> StreamProgress) -> Int64 {
+        if deadline == .max {
+            deadline = now.advanced(byNanoseconds: Self.patience)
+            start = progress().movement
+        }
+        return deadline
+    }
+
+    /// Whether the timeout has passed; ends the watch if bytes have moved since.
+    mutating func isDue(at now: Int64, _ progress: StreamProgress) -> Bool {
+        guard now >= deadline else { return false }
+        if progress.movement == start { return true }
+        deadline = .max
+        return false
+    }
+}
