@@ -51,10 +51,8 @@ public final class LoopbackBroker: Sendable {
         var listeners: [Listener] = []
         do throws(TransportError) {
             var ports = Ports()
-            let tls = options.tls.map { TLSContexts(server: $0) }
-            // Mistakes in it are found now, not with the first client.
-            if let tls { _ = try TLSLayer(server: tls) }
-            for (port, choice, service) in options.services(tls) {
+            try hub.checkTLS()
+            for (port, choice, service) in hub.services {
                 if let world = loop.world {
                     ports[keyPath: port] = try choice.simulated(in: world) { hub.isTaken($0, ports) }
                     continue
@@ -112,14 +110,12 @@ public final class LoopbackBroker: Sendable {
     /// Falls silent: connections stay open and new ones come about, but nothing is read, nothing is written and no
     /// time passes, until ``thaw()``. To the other side it looks like a half-open link.
     public func freeze() async {
-        hub.state.withLock { $0.isFrozen = true }
-        await hub.forEachConnection { [hub] in $0.setFrozen(true, at: hub.loop.now) }
+        await hub.act(orIfStopped: ()) { [hub] in hub.setFrozen(true) }
     }
 
     /// Continues after ``freeze()``. What has arrived meanwhile is processed soon; with a `ManualClock`, before this returns.
     public func thaw() async {
-        hub.state.withLock { $0.isFrozen = false }
-        await hub.forEachConnection { [hub] in $0.setFrozen(false, at: hub.loop.now) }
+        await hub.act(orIfStopped: ()) { [hub] in hub.setFrozen(false) }
     }
 
     /// Changes the faults. The change applies to everything that happens from now on.

@@ -38,6 +38,7 @@ final class Hub: Sendable {
     /// Owns the loop; nil if the broker does.
     let clock: ManualClock?
     let options: LoopbackBrokerOptions
+    private let tls: TLSContexts?
     let counters = Counters()
     let faults: Lock<LoopbackFaults>
     let packets = PacketWatch()
@@ -49,13 +50,11 @@ final class Hub: Sendable {
 
     init(_ options: LoopbackBrokerOptions, clock: ManualClock?) throws(TransportError) {
         self.options = options
+        tls = options.tls.map { TLSContexts(server: $0) }
         self.clock = clock
         if let clock { loop = clock.loop } else { loop = try EventLoop.start() }
         faults = Lock(options.faults)
-        let router = Router(
-            limits: options.limits, keepsSessions: options.keepsSessions,
-            refused: options.refusedMessages)
-        state = Lock(State(router: router))
+        state = Lock(State(router: Router(options)))
     }
 
     // MARK: Connections
@@ -157,6 +156,12 @@ final class Hub: Sendable {
         }
     }
 
+    /// Falls silent, or ends that; on the loop's thread.
+    func setFrozen(_ isFrozen: Bool) {
+        state.withLock { $0.isFrozen = isFrozen }
+        for connection in openConnections { connection.setFrozen(isFrozen, at: loop.now) }
+    }
+
     /// The connections that are open, oldest first.
     var openConnections: [Connection] {
         state.withLock { state in state.connections.sorted { $0.key < $1.key }.map(\.value) }
@@ -239,10 +244,20 @@ final class Hub: Sendable {
         }
     }
 
+    /// The ports to listen on, and what is spoken there.
+    var services: [(WritableKeyPath<LoopbackBroker.Ports, Int?>, LoopbackBrokerOptions.Port, Service)] {
+        options.services(tls)
+    }
+
+    /// Finds mistakes in the options for TLS, which the first client would meet otherwise.
+    func checkTLS() throws(TransportError) {
+        if let tls { _ = try TLSLayer(server: tls) }
+    }
+
     /// Adds a name to those under which the broker is reached in memory. It is the only one where another broker has a port
     /// that this one asks for.
     func use(_ host: String) {
-        let isShared = options.services(options.tls.map { TLSContexts(server: $0) }).contains { _, port, _ in
+        let isShared = services.contains { _, port, _ in
             guard let number = port.number else { return false }
             return isTaken(number, LoopbackBroker.Ports())
         }
@@ -266,8 +281,7 @@ final class Hub: Sendable {
             guard isOpen else { return loop.setService(at: endpoint, nil) }
             loop.setService(at: endpoint) { [weak self] stream in self?.serve(stream, as: service) }
         }
-        // Mistakes in the certificate were found before.
-        for (port, _, service) in options.services(options.tls.map { TLSContexts(server: $0) }) {
+        for (port, _, service) in services {
             guard let number = ports[keyPath: port] else { continue }
             for host in state.withLock({ $0.hosts }) { set(.host(host, port: UInt16(number)), service) }
         }

@@ -44,7 +44,7 @@ extension Router {
         }
         let index = add(consumer)
         stompConnections[connection]?.consumers.append(index)
-        routes.removeAll(keepingCapacity: true)
+        forgetRoutes()
         if consumer.consumesQueues {
             try connectToQueues(index, at: now, into: &effects)
         } else {
@@ -58,8 +58,8 @@ extension Router {
         let index = stompConnections[connection]?.consumers.last { index in
             guard let consumer = consumers[index] else { return false }
             // 1.0 may name the destination instead (STOMP 1.0 "UNSUBSCRIBE").
-            if let id = request.id { return consumer.id?.utf8.elementsEqual(id.utf8) ?? false }
-            return consumer.destination.text.utf8.elementsEqual((request.destination ?? "").utf8)
+            if let id = request.id { return consumer.id.hasSameBytes(as: id) }
+            return consumer.destination.text.hasSameBytes(as: request.destination ?? "")
         }
         guard let index else {
             throw STOMPRefusal(message: "there is no subscription '\(request.id ?? request.destination ?? "")'")
@@ -72,7 +72,7 @@ extension Router {
         {
             // As with Artemis: named again it is left for good, otherwise it is kept for the next consumer.
             queues[durable] = nil
-            routes.removeAll(keepingCapacity: true)
+            forgetRoutes()
         }
     }
 
@@ -116,7 +116,7 @@ extension Router {
             queue.durablePattern != nil && queue.consumers.isEmpty && name.text.utf8.starts(with: prefix.utf8)
         }
         for name in mine.keys { queues[name] = nil }
-        routes.removeAll(keepingCapacity: true)
+        forgetRoutes()
         return !mine.isEmpty
     }
 
@@ -127,8 +127,7 @@ extension Router {
         guard let consumer = consumers[index] else { return }
         if consumer.destination.hasWildcards && consumer.durable == nil {
             wildcardConsumers.append(index)
-            let matching = queues.keys.filter { isMatch(consumer, $0) }
-            for name in matching.sorted(by: { $0.text < $1.text }) {
+            for name in queueNames(where: { name, _ in isMatch(consumer, name) }) {
                 queues[name]?.consumers.append(index)
                 dispatch(name, at: now, into: &effects)
             }
@@ -149,17 +148,17 @@ extension Router {
         return consumer.destination.matches(name.name)
     }
 
-    /// The queues that a consumer consumes, in an order that is the same in each process.
+    /// The queues that a consumer consumes.
     func queueNames(of consumer: Consumer, _ index: Int) -> [ByteKey] {
         if let queue = consumer.queue { return [queue] }
         guard consumer.destination.hasWildcards else { return [] }
-        return queues.filter { $0.value.consumers.contains(index) }.keys.sorted { $0.text < $1.text }
+        return queueNames { _, queue in queue.consumers.contains(index) }
     }
 
     /// Forgets a consumer and gives back what it holds.
     mutating func removeConsumer(_ index: Int, at now: Int64, into effects: inout RouterEffects) {
         guard let consumer = consumers.removeValue(forKey: index) else { return }
-        routes.removeAll(keepingCapacity: true)
+        forgetRoutes()
         guard consumer.consumesQueues else { return topicConsumers.removeAll { $0 == index } }
         wildcardConsumers.removeAll { $0 == index }
         let mine = queueNames(of: consumer, index)

@@ -74,7 +74,7 @@ extension Router {
         let name = ByteKey(topic)
         if let known = routes[name] { return known }
         let made = makeRoute(topic)
-        if routes.count >= Self.routeLimit { routes.removeAll(keepingCapacity: true) }
+        if routes.count >= Self.routeLimit { forgetRoutes() }
         routes[name] = made
         return made
     }
@@ -86,9 +86,7 @@ extension Router {
         var targets: [Int: Int] = [:]
         let parts = Destination.parts(of: TopicNaming.exchanged(topic))
         route.consumers = topicConsumers.filter { consumers[$0]?.destination.matches(parts) ?? false }
-        // In an order that is the same in each process.
-        route.queues = queues.filter { $0.value.durablePattern?.matches(parts) ?? false }.keys
-            .sorted { $0.text < $1.text }
+        route.queues = queueNames { _, queue in queue.durablePattern?.matches(parts) ?? false }
         for list in filters.matches(topic) {
             for (session, subscription) in lists[list].subscribers {
                 let index: Int

@@ -307,9 +307,9 @@ extension Router {
         guard let messageID = request.messageID else { return nil }
         for index in mine {
             guard let consumer = consumers[index] else { continue }
-            if let id = request.subscription, !(consumer.id?.utf8.elementsEqual(id.utf8) ?? false) { continue }
+            if let id = request.subscription, !consumer.id.hasSameBytes(as: id) { continue }
             let held = consumer.unacknowledged.first {
-                "loopback-\($0.entry.number)".utf8.elementsEqual(messageID.utf8)
+                "loopback-\($0.entry.number)".hasSameBytes(as: messageID)
             }
             if let held { return (index, held.delivery) }
         }

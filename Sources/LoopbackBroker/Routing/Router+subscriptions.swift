@@ -13,7 +13,7 @@ extension Router {
             identifier: identifier)
         let isNew = !record.filters.contains(ByteKey(request.filter))
         sessions[session]?.filters.insert(ByteKey(request.filter))
-        routes.removeAll(keepingCapacity: true)
+        forgetRoutes()
         if let shared = MQTTTopicFilter.shared(request.filter) {
             // Retained messages are not sent to shared subscriptions [MQTT 5.0 4.8.2].
             addMember(session, subscription, group: shared.name, filter: shared.filter)
@@ -46,7 +46,7 @@ extension Router {
     }
 
     mutating func removeSubscription(_ filter: String, of session: Int) {
-        routes.removeAll(keepingCapacity: true)
+        forgetRoutes()
         let shared = MQTTTopicFilter.shared(filter)
         let inner = shared?.filter ?? filter
         guard let list = filters.value(for: inner) else { return }

@@ -53,12 +53,24 @@ package struct Router: Sendable {
         self.keepsSessions = keepsSessions
     }
 
+    init(_ options: LoopbackBrokerOptions) {
+        self.init(limits: options.limits, keepsSessions: options.keepsSessions, refused: options.refusedMessages)
+    }
+
     /// The number of MQTT sessions, connected or not.
     package var sessionCount: Int { sessionsByClient.count }
     /// The number of messages that wait in a queue of STOMP.
     package func queuedCount(_ destination: String) -> Int { queues[ByteKey(destination)]?.messages.count ?? 0 }
     /// The number of retained messages.
     package var retainedCount: Int { retained.count }
+
+    /// The names of some queues, in an order that is the same in each process.
+    func queueNames(where isIncluded: (ByteKey, QueueRecord) -> Bool) -> [ByteKey] {
+        queues.filter(isIncluded).keys.sorted { $0.text < $1.text }
+    }
+
+    /// Forgets who gets the messages of each topic, because a subscription has changed.
+    mutating func forgetRoutes() { routes.removeAll(keepingCapacity: true) }
 }
 
 /// What is to be sent to whom.

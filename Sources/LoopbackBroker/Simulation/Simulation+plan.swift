@@ -101,7 +101,7 @@ extension Simulation {
         for broker in brokers {
             broker.hub.answerDelay.store(new.answerDelay, ordering: .relaxed)
             broker.hub.state.withLock { $0.granted = new.granted }
-            if new.isSilent != old.isSilent { broker.hub.setSilent(new.isSilent) }
+            if new.isSilent != old.isSilent { broker.hub.setFrozen(new.isSilent) }
         }
     }
 }
@@ -150,16 +150,9 @@ extension Hub {
         guard !keepsSessions else { return }
         // After what closing leads to.
         loop.execute { [self] in
-            let router = Router(
-                limits: options.limits, keepsSessions: options.keepsSessions, refused: options.refusedMessages)
+            let router = Router(options)
             state.withLock { $0.router = router }
         }
-    }
-
-    /// Falls silent, or ends that; on the loop's thread.
-    func setSilent(_ isSilent: Bool) {
-        state.withLock { $0.isFrozen = isSilent }
-        for connection in openConnections { connection.setFrozen(isSilent, at: loop.now) }
     }
 
     /// A client of MQTT whose session another connection can take over.
