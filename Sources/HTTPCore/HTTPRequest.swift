@@ -17,7 +17,7 @@ package struct HTTPRequestHead: Sendable, Hashable {
             throw HTTPError(.notHTTP, "The first line is not a request of HTTP/1.")
         }
         let target = parts[1]
-        guard !target.isEmpty, target.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
+        guard !target.isEmpty, target.allSatisfy(HTTPSyntax.isInTarget) else {
             throw HTTPError(.malformedHead, "The request target is empty or not ASCII.")
         }
         method = HTTPSyntax.text(parts[0])

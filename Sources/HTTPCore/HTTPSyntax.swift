@@ -36,16 +36,14 @@ package enum HTTPSyntax {
         String(validating: bytes, as: UTF8.self) ?? String(decoding: bytes.map(UInt16.init), as: UTF16.self)
     }
 
+    /// Whether a request target may have this byte: the visible characters of ASCII.
+    package static func isInTarget(_ byte: UInt8) -> Bool { byte > 0x20 && byte < 0x7F }
+
     /// The minor version x of a start line's HTTP/1.x; nil for anything else.
     static func minorVersion(of version: ArraySlice<UInt8>) -> Int? {
         guard version.count == 8, version.starts(with: "HTTP/1.".utf8), let last = version.last else { return nil }
         guard last >= UInt8(ascii: "0") && last <= UInt8(ascii: "9") else { return nil }
         return Int(last - UInt8(ascii: "0"))
-    }
-
-    /// Whether two texts are the same bytes; `==` would also equate different encodings of one Unicode text.
-    package static func isSame(_ left: String, _ right: String) -> Bool {
-        left.utf8.elementsEqual(right.utf8)
     }
 
     /// Whether two texts are equal apart from the case of ASCII letters.

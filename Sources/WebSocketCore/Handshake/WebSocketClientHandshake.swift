@@ -1,4 +1,5 @@
 package import HTTPCore
+import Wire
 
 /// The client's side of an opening handshake: writes the request, reads the response (section 4.1).
 package struct WebSocketClientHandshake: Sendable {
@@ -141,7 +142,7 @@ package struct WebSocketClientHandshake: Sendable {
             throw WebSocketHandshakeError(.wrongUpgrade, "The server's Connection field does not say Upgrade.")
         }
         let accepts = fields.all("Sec-WebSocket-Accept")
-        guard accepts.count == 1, HTTPSyntax.isSame(accepts[0], WebSocketKey.accept(for: key)) else {
+        guard accepts.count == 1, accepts[0].hasSameBytes(as: WebSocketKey.accept(for: key)) else {
             throw WebSocketHandshakeError(
                 .wrongAccept, "Sec-WebSocket-Accept does not belong to the key that was sent.")
         }
@@ -152,8 +153,8 @@ package struct WebSocketClientHandshake: Sendable {
         // A proxy in front of the server may repeat what it chose (section 11.3.4 forbids it), which takes nothing from it.
         let chosen = fields.list("Sec-WebSocket-Protocol")
         guard let name = chosen.first else { return nil }
-        guard chosen.allSatisfy({ HTTPSyntax.isSame($0, name) }),
-            request.subprotocols.contains(where: { HTTPSyntax.isSame($0, name) })
+        guard chosen.allSatisfy({ $0.hasSameBytes(as: name) }),
+            request.subprotocols.contains(where: { $0.hasSameBytes(as: name) })
         else {
             throw WebSocketHandshakeError(
                 .wrongSubprotocol,

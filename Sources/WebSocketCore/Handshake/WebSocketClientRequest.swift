@@ -1,4 +1,5 @@
 package import HTTPCore
+import Wire
 
 /// What a client asks for in its opening handshake (section 4.1).
 package struct WebSocketClientRequest: Sendable, Hashable {
@@ -67,7 +68,8 @@ package struct WebSocketClientRequest: Sendable, Hashable {
 
     private func checkTarget() throws(WebSocketError) {
         let bytes = target.utf8
-        guard bytes.first == UInt8(ascii: "/"), bytes.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "#") })
+        guard bytes.first == UInt8(ascii: "/"), !bytes.contains(UInt8(ascii: "#")),
+            bytes.allSatisfy(HTTPSyntax.isInTarget)
         else {
             // The query may be a token.
             let path = target.prefix { $0 != "?" }
@@ -79,7 +81,7 @@ package struct WebSocketClientRequest: Sendable, Hashable {
     private func checkSubprotocols() throws(WebSocketError) {
         for (index, name) in subprotocols.enumerated() {
             guard HTTPSyntax.isToken(Array(name.utf8)),
-                !subprotocols[..<index].contains(where: { HTTPSyntax.isSame($0, name) })
+                !subprotocols[..<index].contains(where: { $0.hasSameBytes(as: name) })
             else {
                 throw WebSocketError(
                     .invalidSubprotocol, "Sub-protocol \"\(name)\" is not a token or is offered twice.")

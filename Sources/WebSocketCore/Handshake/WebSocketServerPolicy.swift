@@ -1,4 +1,5 @@
 import HTTPCore
+import Wire
 
 /// Which opening handshakes a server takes; one that decides by itself reads `WebSocketUpgradeRequest` instead.
 package struct WebSocketServerPolicy: Sendable, Hashable {
@@ -29,11 +30,11 @@ package struct WebSocketServerPolicy: Sendable, Hashable {
             let whose = origin == "null" ? "pages that were opened from files (Origin: null)" : "pages of \(origin)"
             throw WebSocketRefusal(status: 403, "\(whose) may not connect to this server")
         }
-        if let paths, !paths.contains(where: { HTTPSyntax.isSame($0, request.path) }) {
+        if let paths, !paths.contains(where: { $0.hasSameBytes(as: request.path) }) {
             throw WebSocketRefusal(status: 404, "nothing speaks WebSocket at \(request.path)")
         }
         let chosen = request.subprotocols.first { offered in
-            subprotocols.contains { HTTPSyntax.isSame($0, offered) }
+            subprotocols.contains { $0.hasSameBytes(as: offered) }
         }
         guard chosen != nil || !requiresSubprotocol else {
             throw WebSocketRefusal(

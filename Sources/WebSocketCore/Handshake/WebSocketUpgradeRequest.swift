@@ -1,4 +1,5 @@
 package import HTTPCore
+import Wire
 
 /// A client's opening handshake as a server sees it, checked by section 4.2.1.
 package struct WebSocketUpgradeRequest: Sendable, Hashable {
@@ -34,7 +35,7 @@ package struct WebSocketUpgradeRequest: Sendable, Hashable {
         guard hosts.count == 1, !hosts[0].isEmpty else { throw .badRequest("one Host field is needed") }
         guard fields.all("Origin").count <= 1 else { throw .badRequest("more than one Origin field") }
         guard fields.all("Transfer-Encoding").isEmpty,
-            fields.all("Content-Length").allSatisfy({ HTTPSyntax.isSame($0, "0") })
+            fields.all("Content-Length").allSatisfy({ $0.hasSameBytes(as: "0") })
         else {
             throw .badRequest("a WebSocket handshake has no body")
         }
@@ -58,7 +59,7 @@ package struct WebSocketUpgradeRequest: Sendable, Hashable {
     package func accept(
         subprotocol: String?, fields own: HTTPFields = HTTPFields(), into output: inout [UInt8]
     ) throws(WebSocketError) {
-        if let subprotocol, !subprotocols.contains(where: { HTTPSyntax.isSame($0, subprotocol) }) {
+        if let subprotocol, !subprotocols.contains(where: { $0.hasSameBytes(as: subprotocol) }) {
             throw WebSocketError(.invalidSubprotocol, "The client did not offer sub-protocol \"\(subprotocol)\".")
         }
         do throws(HTTPError) { try own.checkForWriting(reserved: Self.ownFields) } catch {
