@@ -208,11 +208,7 @@ extension MQTTClient {
         @discardableResult
         public nonisolated(nonsending) func confirmed() async throws(MQTTError) -> MQTTPublishResult {
             guard let batch else { return MQTTPublishResult(.success) }
-            if let core { return try await core.sender.confirm(batch) }
-            return try link.perform { _ in
-                batch.answerOfOnly(success: .success(MQTTPublishResult(.success)))
-                    ?? .failure(.releasedBeforeAnswer)
-            }.get()
+            return try await batch.confirmed(under: link, success: MQTTPublishResult(.success), by: core)
         }
 
         /// Takes the message back if it has not been sent yet: it waits for a connection, or for room among those in flight.

@@ -148,12 +148,6 @@ struct MQTTSender {
         }
     }
 
-    /// Waits for the acknowledgement of the only message of a batch. Any number of callers may wait.
-    nonisolated(nonsending) func confirm(_ batch: MQTTSendBatch) async throws(MQTTError) -> MQTTPublishResult {
-        if await !batch.wait(under: link) { throw .cancelledWait }
-        return try link.perform { _ in batch.answers[0] ?? .success(MQTTPublishResult(.success)) }.get()
-    }
-
     /// Takes the only message of a batch back; false if it was sent, or has ended.
     func withdraw(_ batch: MQTTSendBatch) -> Bool { withdraw(batch.token(of: 0)) }
 

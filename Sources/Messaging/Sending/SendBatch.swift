@@ -80,6 +80,22 @@ package final class SendBatch<Message: Sendable, Answer: Sendable>: @unchecked S
         }
     }
 
+    /// Waits for the answer to the only message, and returns it. Any number of tasks may wait.
+    ///
+    /// - Parameter owner: what answers, and is kept while the task waits; nil if it was released, so that nothing is waited
+    ///   for.
+    package nonisolated(nonsending) func confirmed<
+        Success, Failure: ClientError, Machine: LinkMachine & ~Copyable
+    >(
+        under link: Link<Machine>, success: Success, by owner: AnyObject?
+    ) async throws(Failure) -> Success where Answer == Result<Success, Failure> {
+        defer { withExtendedLifetime(owner) {} }
+        if owner != nil, await !wait(under: link) { throw .cancelledWait }
+        return try link.perform { _ in
+            unansweredCount == 0 ? answers[0] ?? .success(success) : .failure(.releasedBeforeAnswer)
+        }.get()
+    }
+
     private func add(_ waiter: consuming Waiter<Bool>, downTo few: Int) -> BegunWait<Bool> {
         if unansweredCount <= few { return .ended(Resumption(waiter, true)) }
         if Task.isCancelled { return .ended(Resumption(waiter, false)) }
@@ -103,9 +119,6 @@ package final class SendBatch<Message: Sendable, Answer: Sendable>: @unchecked S
         if let answer { answers[place] = answer }
         return unansweredCount <= fewAwaited
     }
-
-    /// The answer to the only message; nil as long as there is none.
-    package func answerOfOnly(success: Answer) -> Answer? { unansweredCount == 0 ? answers[0] ?? success : nil }
 
     /// Whether there is more to send, and its task waits for answers that make room for it.
     package var mayContinue: Bool { next < messages.count && !waits.isEmpty }

@@ -143,8 +143,7 @@ public struct STOMPReceipt: Sendable {
     /// - Throws: ``STOMPError`` as ``STOMPClient/sendAndConfirm(_:in:)-(STOMPOutgoingMessage,_)`` does;
     ///   ``STOMPError/Code/connectionLost`` or ``STOMPError/Code/disconnected`` if the client was released before.
     public nonisolated(nonsending) func confirmed() async throws(STOMPError) {
-        if let core { return try await core.sender.confirm(batch) }
-        try link.perform { _ in batch.answerOfOnly(success: .success(())) ?? .failure(.releasedBeforeAnswer) }.get()
+        try await batch.confirmed(under: link, success: (), by: core)
     }
 }
 

@@ -110,12 +110,6 @@ struct STOMPSender {
 
     // MARK: Many messages
 
-    /// Waits for the receipt of the only message of a batch. Any number of callers may wait.
-    nonisolated(nonsending) func confirm(_ batch: STOMPSendBatch) async throws(STOMPError) {
-        if await !batch.wait(under: core.link) { throw .cancelledWait }
-        try core.link.perform { _ in batch.answers[0] ?? .success(()) }.get()
-    }
-
     /// Sends messages without receipts.
     nonisolated(nonsending) func sendAll(
         _ messages: [STOMPOutgoingMessage], in transaction: STOMPTransaction?
