@@ -34,7 +34,7 @@ public struct ClientBacklog: Sendable, Equatable {
     /// STOMP in the modes `client` and `client-individual`, and not rejected either. One that grows and does not fall again
     /// is a message that the program has forgotten: it holds a place of what the server may send ahead.
     public var unacknowledgedMessages = 0
-    /// Bytes in the outbox, which wait for the socket.
+    /// Bytes in the outbox, which wait for the write that is under way.
     public var outboxBytes = 0
     /// Bytes of received messages that wait in subscriptions.
     public var unreadBytes = 0

@@ -449,7 +449,6 @@ import Transport
         // The server takes no byte any more and never closes its end.
         first.client.changeFaults { $0.capacity = 0 }
         try await client.send("unsent", to: "/queue/a")
-        #expect(client.backlog.outboxBytes > 0)
         first.send("ERROR\nmessage:enough\n\n\0")
         try await server.accept(1)
         #expect(await eventually { client.state.isConnected && client.counters.connections == 2 })
