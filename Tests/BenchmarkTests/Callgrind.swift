@@ -70,7 +70,7 @@ struct Callgrind {
                 valgrind,
                 ["--tool=callgrind", "--callgrind-out-file=/dev/null", "--vgdb=no", program] + arguments,
                 environment: environment, directory: scratch.path))
-        let status = try await process.waitForEnd(timeout: .seconds(240))
+        let status = try await process.waitForEnd(timeout: .seconds(600))
         return Outcome(status, errors: process.lines(.errors))
     }
 }

@@ -16,7 +16,7 @@ struct SharedSubscriptionTests {
     }
 
     private func texts(_ count: Int, of messages: MQTTSubscription) async throws -> [String?] {
-        try await withTimeout(.seconds(60), "\(count) messages") {
+        try await withTimeout(.patience, "\(count) messages") {
             var texts: [String?] = []
             for try await message in messages {
                 texts.append(message.text)

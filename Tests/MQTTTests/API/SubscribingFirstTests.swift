@@ -157,16 +157,11 @@ struct SubscribingFirstTests {
         }
         let client = server.client {
             // For the SUBACKs that do come as well, which may take longer on a busy machine.
-            $0.requestTimeout = .seconds(1)
+            $0.requestTimeout = .seconds(3)
             $0.version = .v5_0
         }
         try await client.connect()
-        var messages: MQTTSubscription?
-        #expect(
-            await eventually {
-                messages = try? await client.subscribe(to: "a")
-                return messages != nil
-            })
+        let messages = try await client.subscribe(to: "a")
         var events = client.events.makeAsyncIterator()
         server.link?.dropConnection()
         #expect(await eventually { server.connectionCount >= 2 })

@@ -39,7 +39,8 @@ struct TimeToConnectTests {
         }
         let client = server.client {
             $0.version = .v5_0
-            $0.connectTimeout = .milliseconds(200)
+            // Not so soon that the server's AUTH has not arrived on a busy machine.
+            $0.connectTimeout = .seconds(2)
             $0.authentication = MQTTAuthentication(method: "M") {
                 [1]
             } respond: { _ in
@@ -72,8 +73,13 @@ struct TimeToConnectTests {
             try await withTimeout(.patience, "an attempt whose files hang") { try await client.connect() }
         }
         #expect(error?.code == .timedOut && error?.message.contains("certificates") == true, "\(error as Any)")
-        let writer = open(path, O_WRONLY | O_NONBLOCK)
-        #expect(writer >= 0, "something reads it")
+        // Until something reads it.
+        var writer: Int32 = -1
+        #expect(
+            await eventually {
+                writer = open(path, O_WRONLY | O_NONBLOCK)
+                return writer >= 0
+            })
         close(writer)
         await client.disconnect()
     }
@@ -128,7 +134,8 @@ struct TimeToConnectTests {
         }
         let client = server.client {
             $0.version = .v5_0
-            $0.connectTimeout = .milliseconds(200)
+            // Not so soon that the server's AUTH has not arrived on a busy machine.
+            $0.connectTimeout = .seconds(2)
             $0.authentication = MQTTAuthentication(method: "M") {
                 [1]
             } respond: { _ in

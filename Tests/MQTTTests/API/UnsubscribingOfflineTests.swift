@@ -183,9 +183,10 @@ struct UnsubscribingOfflineTests {
     @Test func `a filter whose SUBSCRIBE was never answered is unsubscribed on the next connection of the session`()
         async throws
     {
+        let clock = try ManualClock()
         let unsubscribed = Mutex<[String]>([])
         let first = Mutex<ScriptedServer.Step?>(nil)
-        let server = ScriptedServer { step in
+        let server = ScriptedServer(clock: clock) { step in
             switch step.event {
             case .connectReceived where step.connection == 1: first.withLock { $0 = step }
             case .connectReceived: step.accept(sessionPresent: true)
@@ -193,7 +194,7 @@ struct UnsubscribingOfflineTests {
                 unsubscribed.withLock { $0 += packet.filters }
                 step.perform { machine in
                     try? machine.engine.acknowledgeUnsubscribe(
-                        packet.packetID, codes: packet.filters.map { _ in .success }, at: MonotonicClock.now)
+                        packet.packetID, codes: packet.filters.map { _ in .success }, at: clock.loop.now)
                 }
             default: break
             }
@@ -202,15 +203,17 @@ struct UnsubscribingOfflineTests {
             $0.version = .v5_0
             $0.cleanStart = false
             $0.sessionExpiry = .seconds(1000)
-            $0.requestTimeout = .milliseconds(500)
+            $0.requestTimeout = .seconds(10)
         }
         await client.start()
-        let subscribing = Task { try await client.subscribe(to: "late") }
+        let subscribing = Task(executorPreference: clock.loop) { try await client.subscribe(to: "late") }
         #expect(await eventually { first.withLock { $0 } != nil })
         // SUBSCRIBE is to follow CONNACK at once, so that its silence ends the connection.
-        try await Task.sleep(for: .milliseconds(50))
+        await clock.waitUntilQuiet()
         first.withLock { $0 }?.accept()
+        await clock.advance(by: .seconds(10))
         await #expect { _ = try await subscribing.value } throws: { ($0 as? MQTTError)?.code == .timedOut }
+        await clock.advance(by: .seconds(1))
         #expect(await eventually { unsubscribed.withLock { $0 } == ["late"] })
         await client.disconnect()
     }

@@ -96,7 +96,7 @@ struct SlowConsumerTests {
 
     @Test func `a SUBACK that the client does not read is late by its own doing, which the error says`() async throws {
         let bench = try await Bench()
-        let (client, messages) = try await paused(bench) { $0.requestTimeout = .seconds(1) }
+        let (client, messages) = try await paused(bench) { $0.requestTimeout = .seconds(3) }
         let error = await #expect(throws: MQTTError.self) { _ = try await client.subscribe(to: "b") }
         #expect(error?.code == .timedOut && error?.message.contains("readingPaused") == true, "\(error as Any)")
         #expect(client.state.isConnected)
@@ -114,8 +114,8 @@ struct SlowConsumerTests {
         let error = await #expect(throws: MQTTError.self) {
             _ =
                 byTopics
-                ? try await client.request("?", to: "b", responseTopic: "c", timeout: .milliseconds(200))
-                : try await client.request("?", to: "b", timeout: .milliseconds(200))
+                ? try await client.request("?", to: "b", responseTopic: "c", timeout: .seconds(2))
+                : try await client.request("?", to: "b", timeout: .seconds(2))
         }
         #expect(error?.code == .timedOut && error?.message.contains("readingPaused") == true, "\(error as Any)")
         #expect(try await messages.first(2).map(\.text) == ["0", "1"])

@@ -155,7 +155,7 @@ import Testing
             }
             try await Task.sleep(for: .milliseconds(50))
             call.cancel()
-            #expect(await eventually(timeout: .seconds(30)) { code.withLock { $0 } == .cancelled })
+            #expect(await eventually { code.withLock { $0 } == .cancelled })
             await broker.thaw()
             await call.value
             await client.disconnect()

@@ -109,7 +109,7 @@ import Transport
             await clock.waitUntilQuiet()
             isQuiet.store(true, ordering: .relaxed)
         }
-        #expect(await eventually(timeout: .seconds(10)) { isQuiet.load(ordering: .relaxed) })
+        #expect(await eventually { isQuiet.load(ordering: .relaxed) })
         let link = Link(machine: LineMachine(Probe()), loop: clock.loop, maximumOutboxBytes: 1 << 20)
         link.attach(pair.client)
         #expect(await eventually { link.probe.byteCount == 1 })
