@@ -325,6 +325,42 @@ import Transport
         #expect(failure.description.contains("a thread"))
     }
 
+    @Test func `A body that holds the thread of its world is reported`() async throws {
+        var options = SimulationOptions()
+        options.longestHold = .seconds(1)
+        let (isReported, clock) = (DispatchSemaphore(value: 0), Weak<ManualClock>())
+        // A world that is not reported ends nevertheless.
+        @Sendable func hold() { _ = isReported.wait(timeout: .now() + 20) }
+        let failure = try await Self.failure(1, options) { world in
+            clock.set(world.clock)
+            hold()
+            try await world.clock.sleep(for: .seconds(1))
+        }
+        #expect((failure.underlying as? SimulationError)?.isForeign == true)
+        #expect(failure.description.contains("holds the thread of its world"))
+        isReported.signal()
+        // The thread ends with its world once the body lets go of it.
+        #expect(await eventually { clock.isGone })
+    }
+
+    @Test func `A call from another thread is reported`() async throws {
+        var options = SimulationOptions()
+        options.faults = []
+        let failure = try await Self.failure(1, options) { world in
+            let broker = try await world.startBroker()
+            let client = try MQTTClient(broker.mqttURL, clock: world.clock)
+            try await client.connect()
+            let isDone = Atomic(false)
+            Thread.detachNewThread {
+                _ = try? client.tryPublish(MQTTOutgoingMessage("x", to: "t"))
+                isDone.store(true, ordering: .releasing)
+            }
+            while !isDone.load(ordering: .acquiring) { try await world.clock.sleep(for: .milliseconds(1)) }
+        }
+        #expect((failure.underlying as? SimulationError)?.isForeign == true)
+        #expect(failure.description.contains("called a client"))
+    }
+
     @Test func `A body whose client uses sockets of the system is reported`() async throws {
         // A server that refused the connection could do so before that is seen.
         let server = try SilentServer()

@@ -66,6 +66,8 @@ public final class Simulation: Sendable {
 
     /// Runs the world of a seed.
     ///
+    /// A body that never ends is cancelled and fails. If it holds the thread of its world, as a semaphore does, that takes 60
+    /// seconds of real time, and the thread and its world are left behind until the body lets go of it.
     /// - Parameters:
     ///   - seed: decides everything that happens.
     ///   - options: what can go wrong.
@@ -136,7 +138,7 @@ public final class Simulation: Sendable {
                 simulation.end()
             }
         }
-        let result = await run.result()
+        let result = await run.result(longestHold: options.longestHold)
         try Task.checkCancellation()
         return SimulationOutcome(
             result: result, plan: simulation.plan, steps: simulation.world.latestSteps,

@@ -19,6 +19,8 @@ public struct SimulationOptions: Sendable, Equatable {
     public var maximumTime = Duration.seconds(86_400)
     /// Whether entries of the plan of a failing world are left out while it still fails. Default: true.
     public var shrinks = true
+    /// The real time for which the body may hold the thread of its world. Default: 60 seconds.
+    package var longestHold = Duration.seconds(60)
 
     /// Makes the default options.
     public init() {}

@@ -166,9 +166,18 @@ package final class EventLoop: @unchecked Sendable {
     func run(_ task: UnownedJob) { add(.task(task)) }
 
     private func add(_ item: Work) {
+        if let manualTime { reportForeign(item, manualTime) }
         let maySleep = inbox.withLock { $0.add(item) }
         // What the loop's own handlers hand in, it finds before it sleeps.
         if maySleep, !isCurrent { wake() }
+    }
+
+    /// In a simulation everything is handed in by its own threads.
+    private func reportForeign(_ item: Work, _ manualTime: ManualTime) {
+        guard let world = manualTime.world, !world.isOnThread(of: self) else { return }
+        var isTask = false
+        if case .task = item { isTask = true }
+        world.foreignWorkArrived(isTask: isTask, on: self)
     }
 
     /// Ends the thread of a loop that was started for a test or a benchmark, once all posted work is done. What is

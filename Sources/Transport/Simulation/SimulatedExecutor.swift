@@ -1,7 +1,6 @@
 import Synchronization
 
-/// Runs the tasks of a simulation's body on its loop, or in builds with `-D SIMULATION` on threads beside it. Not the loop
-/// itself, which cannot afford to ask who hands work in.
+/// Runs the tasks of a simulation's body on its loop, or in builds with `-D SIMULATION` on threads beside it.
 package final class SimulatedExecutor: TaskExecutor {
     private struct Target: Sendable {
         /// Weak, because the loop holds on to its world, and the world to its executor.
@@ -16,7 +15,6 @@ package final class SimulatedExecutor: TaskExecutor {
     package func enqueue(_ job: consuming ExecutorJob) {
         // Nothing runs on a loop that has ended.
         guard let loop = target.withLock({ $0.loop }), let world = loop.world else { return }
-        if !world.isOnThread(of: loop) { world.foreignWorkArrived() }
         world.run(UnownedJob(job), on: loop)
     }
 }

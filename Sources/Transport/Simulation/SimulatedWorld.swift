@@ -52,6 +52,10 @@ package final class SimulatedWorld: Sendable {
         /// By how many milliseconds the time of day was set forward.
         var clockChange: Int64 = 0
         var isActive = false
+        /// Rounds since the world began.
+        var roundCount = 0
+        /// Whether work from another thread has been reported.
+        var isForeign = false
         /// Rounds since time has last passed, and since then or since anything was written.
         var rounds = 0
         var idleRounds = 0
@@ -127,9 +131,17 @@ package final class SimulatedWorld: Sendable {
         TaskHooks.end(on: loop)
     }
 
+    /// The body holds a thread of the world: nothing more is recorded, and no time passes. From any thread.
+    package func abandon() { state.withLock { $0.isActive = false } }
+
+    /// Rounds of the loop since the world began; from any thread.
+    package var roundCount: Int { state.withLock { $0.roundCount } }
+
     /// Runs the next piece of a task of the body, or of one without an executor.
     func run(_ task: UnownedJob, on loop: EventLoop) {
         #if SIMULATION
+            // What the loop would do, if it got the task.
+            if !isOnThread(of: loop) { foreignWorkArrived(isTask: true, on: loop) }
             if baton.enqueue(task) { return }
         #endif
         loop.run(task)
@@ -186,6 +198,7 @@ package final class SimulatedWorld: Sendable {
     func finishRound() {
         let stalled = state.withLock { state -> (@Sendable (String, Bool) -> Void)? in
             guard state.isActive else { return nil }
+            state.roundCount += 1
             state.rounds += 1
             state.idleRounds += 1
             let isEndless =
@@ -198,13 +211,23 @@ package final class SimulatedWorld: Sendable {
             false)
     }
 
-    /// Work from another thread has arrived, so that this run cannot be repeated.
-    func foreignWorkArrived() {
-        let stalled = state.withLock { $0.isActive ? $0.stalled : nil }
-        stalled?(
-            "A task of the simulation was resumed by another thread: it waited for something outside, such as the system's "
+    /// Work from another thread has arrived, so that this run cannot be repeated: reports the first one, on the loop's
+    /// thread.
+    func foreignWorkArrived(isTask: Bool, on loop: EventLoop) {
+        let stalled = state.withLock { state -> (@Sendable (String, Bool) -> Void)? in
+            guard state.isActive, !state.isForeign else { return nil }
+            state.isForeign = true
+            return state.stalled
+        }
+        guard let stalled else { return }
+        let reason =
+            isTask
+            ? "A task of the simulation was resumed by another thread: it waited for something outside, such as the system's "
                 + "clock (Task.sleep), the main actor, a socket or a thread. Make clients with the clock of the simulation, sleep "
-                + "on it, and serve what the task waits for in the simulation.", true)
+                + "on it, and serve what the task waits for in the simulation."
+            : "Another thread called a client, a broker or the clock of the simulation, which a seed cannot repeat: a Dispatch "
+                + "queue, a Thread, the main actor, or a client with another clock. Make the call in a task of the body."
+        loop.execute { stalled(reason, true) }
     }
 
     // MARK: Choices
