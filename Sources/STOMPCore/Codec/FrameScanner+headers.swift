@@ -216,6 +216,25 @@ extension FrameScanner {
         }
     }
 
+    /// The headers have broken a rule: notes where the values of the others are, as far as they have arrived.
+    mutating func noteRest(_ bytes: RawSpan, _ base: Int, _ version: STOMPVersion) {
+        guard step == .headers else { return }
+        while let feed = bytes.firstOffset(of: UInt8(ascii: "\n"), from: base + lineStart, to: bytes.byteCount) {
+            // At least the command stands before it.
+            let end = bytes.byte(at: feed - 1) == UInt8(ascii: "\r") ? feed - 1 : feed
+            guard end > base + lineStart else { return }
+            if let found = bytes.firstOffset(of: UInt8(ascii: ":"), from: base + lineStart, to: end) {
+                colon = found - base
+                if colon > lineStart, let name = try? trimmedName(bytes, base, version) {
+                    let value = Slot(
+                        start: Int32(truncatingIfNeeded: colon + 1), end: Int32(truncatingIfNeeded: end - base))
+                    note(bytes, base + name.lowerBound, name.count, value)
+                }
+            }
+            lineStart = feed + 1 - base
+        }
+    }
+
     private mutating func finishHeaders(
         _ bytes: RawSpan, _ base: Int, _ end: Int, _ version: STOMPVersion?, _ limits: STOMPLimits
     ) throws(STOMPProtocolError) {

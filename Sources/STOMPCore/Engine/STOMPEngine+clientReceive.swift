@@ -104,11 +104,26 @@ extension STOMPEngine {
 
     /// In STOMP 1.0 a MESSAGE may lack its subscription. This is rare, so it searches all of them.
     private func indexByDestination(_ bytes: RawSpan, _ base: Int) -> Int? {
-        guard scanner.destination.isSet else { return nil }
-        let range = (base + Int(scanner.destination.start))..<(base + Int(scanner.destination.end))
-        let destination = STOMPHeaderReader(version: version).string(in: bytes, range)
+        guard let destination = destination(bytes, base) else { return nil }
         return subscriptions.entries.firstIndex { $0.destination.hasSameBytes(as: destination) }
             ?? subscriptions.entries.firstIndex { profile.wildcards.matches($0.destination, destination) }
+    }
+
+    private func destination(_ bytes: RawSpan, _ base: Int) -> String? {
+        guard scanner.destination.isSet else { return nil }
+        let range = (base + Int(scanner.destination.start))..<(base + Int(scanner.destination.end))
+        return STOMPHeaderReader(version: version).string(in: bytes, range)
+    }
+
+    /// The place of the subscription of a MESSAGE whose subscription is not known, if it can be of one only.
+    func onlyCandidate(_ bytes: RawSpan, _ base: Int) -> Int? {
+        if subscriptions.entries.count == 1 { return 0 }
+        guard let destination = destination(bytes, base) else { return nil }
+        let candidates = subscriptions.entries.indices.filter { index in
+            let own = subscriptions.entries[index].destination
+            return own.hasSameBytes(as: destination) || profile.wildcards.matches(own, destination)
+        }
+        return candidates.count == 1 ? candidates[0] : nil
     }
 
     /// The first header that a MESSAGE must have and this one has not (STOMP 1.1 and 1.2 "MESSAGE").

@@ -109,11 +109,15 @@ extension STOMPEngine {
             let range = base + Int(slot.start)..<base + Int(slot.end)
             return OneLine.text(STOMPHeaderReader(version: version).string(in: bytes, range))
         }
-        guard scanner.command == .message, let destination = text(scanner.destination) else { return }
-        let id = text(scanner.messageID).map { " '\($0)'" } ?? ""
-        failure.message += " It is the message\(id) from '\(destination)'."
-        if scanner.subscription.isSet, let index = indexOfSubscription(bytes, base) {
-            failure.subscription = subscriptions.entries[index].token
+        guard scanner.command == .message else { return }
+        scanner.noteRest(bytes, base, version)
+        let index = scanner.subscription.isSet ? indexOfSubscription(bytes, base) : onlyCandidate(bytes, base)
+        if let index { failure.subscription = subscriptions.entries[index].token }
+        if let destination = text(scanner.destination) {
+            let id = text(scanner.messageID).map { " '\($0)'" } ?? ""
+            failure.message += " It is the message\(id) from '\(destination)'."
+        } else if let index {
+            failure.message += " It is a message of the subscription to '\(subscriptions.entries[index].destination)'."
         }
     }
 }

@@ -117,6 +117,62 @@ import Transport
         await client.disconnect()
     }
 
+    /// A line over the limit, and what the client knows by then of the subscription.
+    enum LongLine: CaseIterable {
+        /// The rest of the frame has not arrived, and there is one subscription.
+        case first
+        /// `subscription` comes behind it.
+        case beforeSubscription
+        /// Its destination is known, and the rest of the frame has not arrived.
+        case afterDestination
+        /// No line: the first one has no colon.
+        case broken
+    }
+
+    @Test(arguments: LongLine.allCases)
+    func `a message whose first header is over the limits ends its subscription instead of each connection`(
+        line: LongLine
+    ) async throws {
+        let server = FakeServer()
+        let client = server.client {
+            $0.limits.maximumLineBytes = 1_000
+            $0.reconnect.initialDelay = .milliseconds(1)
+            $0.reconnect.maximumDelay = .milliseconds(1)
+            $0.requestTimeout = .patience
+        }
+        let good = line == .first ? nil : client.subscription(to: "/queue/good")
+        let bad = client.subscription(to: "/queue/bad", acknowledgement: .clientIndividual)
+        await client.start()
+        let long = "trace:" + String(repeating: "x", count: 2_000)
+        for number in 0..<3 {
+            let connection = try await server.accept(number)
+            if good != nil { try await connection.confirm("SUBSCRIBE") }
+            let id = try await connection.expect("SUBSCRIBE", "id")
+            let rest = "subscription:\(id)\nmessage-id:1\ndestination:/queue/bad\n\nx\0"
+            switch line {
+            case .first: connection.send("MESSAGE\n\(long)")
+            case .beforeSubscription: connection.send("MESSAGE\n\(long)\n\(rest)")
+            case .afterDestination: connection.send("MESSAGE\ndestination:/queue/bad\n\(long)")
+            case .broken: connection.send("MESSAGE\nno colon\n\(rest)")
+            }
+        }
+        let next = try await server.accept(3)
+        if good != nil {
+            let id = try await next.expect("SUBSCRIBE", "id")
+            next.send("MESSAGE\nsubscription:\(id)\nmessage-id:2\ndestination:/queue/good\n\nhello\0")
+        }
+        // Ended by `disconnect()` if it is not by the messages.
+        let reading = Task { for try await _ in bad {} }
+        if let good { #expect(try await good.texts(1) == ["hello"]) }
+        try await client.connect()
+        try await client.send("x", to: "/queue/other")
+        // Nothing subscribes it again.
+        #expect(try await next.expect("SEND", "destination") == "/queue/other")
+        next.close()
+        await client.disconnect()
+        await expectError(.protocolError, containing: "/queue/bad") { try await reading.value }
+    }
+
     /// The last is what coilmq sends.
     @Test(arguments: [
         "User name [ann] or password is invalid.", "User name [ann] or password is invalid", "Authentication failed",
