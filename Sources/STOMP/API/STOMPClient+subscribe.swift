@@ -1,6 +1,7 @@
 public import Messaging
 public import STOMPCore
 import Synchronization
+import Wire
 
 extension STOMPClient {
     /// Subscribes and returns the messages as a sequence, once the broker has confirmed the subscription.
@@ -97,6 +98,20 @@ public struct STOMPSubscribeOptions: Sendable, Equatable {
     public var prefetch: Int?
     /// More headers, sent unchanged.
     public var headers: STOMPHeaders
+    /// Called before each SUBSCRIBE, the first one and that of each new connection, for headers that replace those of the
+    /// same name. Default: nil.
+    ///
+    /// A subscription that begins at a place which the application knows, such as a stream of RabbitMQ, continues there:
+    ///
+    ///     options.headersProvider = { ["x-stream-offset": "offset=\(progress.next)"] }
+    ///
+    /// It is called on the client's thread and must not wait. The headers `id`, `destination`, `ack` and `content-length` are
+    /// the client's own: with one of them the subscription fails with ``STOMPError/Code/invalidRequest``.
+    public var headersProvider: (@Sendable () -> STOMPHeaders)? {
+        get { provider?.value }
+        set { provider = newValue.map { Shared($0) } }
+    }
+    private var provider: Shared<@Sendable () -> STOMPHeaders>?
     /// The declaration of a destination's queue.
     var queue = STOMPQueueOptions()
     /// Whether it is subscribed only to be deleted: nothing of it is acknowledged.
@@ -112,15 +127,19 @@ public struct STOMPSubscribeOptions: Sendable, Equatable {
         self.headers = headers
     }
 
-    /// Whether both ask for the same; texts are compared by their bytes.
+    /// Whether both ask for the same; texts are compared by their bytes, and a `headersProvider` equals its copies.
     public static func == (one: Self, other: Self) -> Bool {
         one.selector.hasSameBytes(as: other.selector) && one.durableName.hasSameBytes(as: other.durableName)
-            && one.prefetch == other.prefetch && one.headers == other.headers && one.queue == other.queue
+            && one.prefetch == other.prefetch && one.headers == other.headers && one.provider === other.provider
+            && one.queue == other.queue
     }
 
     /// The headers for a kind of broker.
+    ///
+    /// - Parameter replacement: what the `headersProvider` has returned.
     func headers(
-        for profile: STOMPBrokerProfile, acknowledgement: STOMPAckMode, clientID: String?
+        for profile: STOMPBrokerProfile, acknowledgement: STOMPAckMode, clientID: String?,
+        replacedBy replacement: STOMPHeaders = [:]
     ) throws(STOMPError) -> STOMPHeaders {
         var result = headers
         result.fields += queue.headers(for: profile, ofSubscription: true).fields
@@ -162,6 +181,10 @@ public struct STOMPSubscribeOptions: Sendable, Equatable {
                     .unsupportedByBroker, "\(profile.name) is not known to support a prefetch. Leave prefetch out.")
             }
             result.fields += more.fields
+        }
+        if !replacement.isEmpty {
+            result.fields.removeAll { replacement.contains($0.name) }
+            result.fields += replacement.fields
         }
         return result
     }

@@ -129,6 +129,7 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
             parts.counters.connected()
             // SUBSCRIBE is written already: messages sent in reaction to `.connected` reach the existing subscriptions.
             for (route, result) in written { subscriptions.subscribeWritten(route, result) }
+            subscriptions.sendProvided()
             supervisor.established(at: loop.now)
             news.tell(.connected(connected))
             if configuration.asksForHeartBeats, connected.heartBeat.incoming == 0, let server = opener.server {

@@ -50,25 +50,39 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
 
     /// Subscribes a route on the connection that is open.
     private func send(_ route: STOMPRoute) {
-        let result = core.link.perform(urgent: true) { machine in self.write(route, to: &machine.engine) }
+        let replacement = route.options.headersProvider?() ?? [:]
+        let result = core.link.perform(urgent: true) { machine in
+            self.write(route, replacement, to: &machine.engine)
+        }
         subscribeWritten(route, result)
     }
 
     /// CONNECTED arrived: writes SUBSCRIBE for every route under the same lock, in the order in which the user subscribed,
     /// so that no caller's SEND comes before them. Returns the results for ``subscribeWritten(_:_:)``. With the link's
-    /// lock held.
+    /// lock held, so that those whose headers the application provides are left to ``sendProvided()``.
     func writeAll(to engine: inout STOMPEngine) -> [Written] {
-        orderedRoutes.map { ($0, write($0, to: &engine)) }
+        orderedRoutes.compactMap { route in
+            route.options.headersProvider == nil ? (route, write(route, [:], to: &engine)) : nil
+        }
+    }
+
+    /// After that, without the lock.
+    func sendProvided() {
+        let provided = routes.values.filter { $0.options.headersProvider != nil }
+        for route in provided.sorted(by: { $0.token < $1.token }) { send(route) }
     }
 
     /// Writes SUBSCRIBE, with a receipt if the broker sends those. True if none is awaited, also because the broker
     /// subscribes the route without SUBSCRIBE.
-    private func write(_ route: STOMPRoute, to engine: inout STOMPEngine) -> Result<Bool, STOMPError> {
+    private func write(
+        _ route: STOMPRoute, _ replacement: STOMPHeaders, to engine: inout STOMPEngine
+    ) -> Result<Bool, STOMPError> {
         do throws(STOMPError) {
             if route.receivers.areRequests, try expectReplies(on: route, &engine) { return .success(true) }
             try checkDeletion(of: route, at: engine.profile)
             let headers = try route.options.headers(
-                for: engine.profile, acknowledgement: route.acknowledgement, clientID: core.configuration.clientID)
+                for: engine.profile, acknowledgement: route.acknowledgement, clientID: core.configuration.clientID,
+                replacedBy: replacement)
             let sendsReceipts = engine.profile.sendsReceipts
             do throws(STOMPUsageError) {
                 try engine.subscribe(

@@ -1,5 +1,6 @@
 // The code of Sources/STOMP/STOMP.docc/Acknowledgements.md, written by `WRITE_SNIPPETS=1 swift test --filter SnippetTests`.
 import STOMP
+import Synchronization
 
 func processOrders(client: STOMPClient) async throws {
     let orders = try await client.subscribe(
@@ -79,5 +80,23 @@ func watchNews() async throws {
     for try await item in news {
         print(item.text ?? "")
         try item.acknowledge()
+    }
+}
+
+func readStream(client: STOMPClient) async throws {
+    // Keep it in a file if the next process is to continue.
+    let next = Atomic(0)
+    var options = STOMPSubscribeOptions(
+        prefetch: 100, headers: ["x-queue-type": "stream", "durable": "true", "auto-delete": "false"])
+    options.headersProvider = { ["x-stream-offset": "offset=\(next.load(ordering: .acquiring))"] }
+    let entries = try await client.subscribe(
+        to: "/queue/log", acknowledgement: .clientIndividual, options: options)
+    for try await entry in entries where !entry.isStale {
+        print(entry.text ?? "")
+        if let offset = entry.headers["x-stream-offset"].flatMap({ Int($0) }) {
+            next.store(offset + 1, ordering: .releasing)
+        }
+        // It asks for more messages, and deletes none.
+        try? entry.acknowledge()
     }
 }
