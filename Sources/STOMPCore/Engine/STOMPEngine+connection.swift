@@ -32,13 +32,32 @@ extension STOMPEngine {
             // Only a client sends DISCONNECT, and only a server sends ERROR.
             let message =
                 role == .client
-                ? "The server closed the connection without an ERROR frame. See its log for the reason."
+                ? "The server closed the connection without an ERROR frame. See its log for the reason.\(idleHint(at: now))"
                 : "The client closed the connection without DISCONNECT."
             fail(STOMPConnectionFailure(.closed, message), waits: .connectionLost, into: &effects)
         }
         clearConnection()
         phase = .closed
     }
+
+    /// What to add to the report of a connection that the server has closed after a silence in which a proxy may do so; empty
+    /// for others.
+    private func idleHint(at now: Int64) -> String {
+        let silence = timing.silence(at: now)
+        guard silence >= Self.suspiciousSilence, !timing.isPaused else { return "" }
+        let own = configuration.connect.heartBeat
+        let longest = Int(Self.suspiciousSilence / 1_000_000)
+        let asksOften = (1..<longest).contains(own.outgoing) || (1..<longest).contains(own.incoming)
+        let advice =
+            asksOften
+            ? "The server takes no part in the heart-beats that this client asks for: configure them there (Spring's simple broker needs a TaskScheduler), or raise the time of the proxy."
+            : "Set incomingHeartBeat and outgoingHeartBeat to a shorter time, such as 10 seconds."
+        return
+            " Nothing had been sent or received for \(silence / 1_000_000_000) seconds: a proxy or load balancer may end connections that are idle for so long. \(advice)"
+    }
+
+    /// The shortest time without traffic, in nanoseconds, after which usual proxies and load balancers end a connection.
+    private static var suspiciousSilence: Int64 { 40_000_000_000 }
 
     /// The caller stopped or resumed reading by its own decision: while it does not read, silence of the peer proves
     /// nothing. Heart-beats are still written.

@@ -73,6 +73,9 @@ package struct HeartBeatTiming: Sendable {
     /// Whether anything was read within so many nanoseconds.
     func hasRead(within time: Int64, at now: Int64) -> Bool { lastRead.advanced(byNanoseconds: time) > now }
 
+    /// For how long nothing was written or read.
+    func silence(at now: Int64) -> Int64 { now - max(lastWrite, lastRead) }
+
     mutating func pause() { isPaused = true }
 
     mutating func resume(at now: Int64) {

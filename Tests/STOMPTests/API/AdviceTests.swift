@@ -40,6 +40,29 @@ import Transport
         await client.disconnect()
     }
 
+    @Test(arguments: [true, false])
+    func `a connection that ends after a long silence without heart-beats may have been ended by a proxy`(asks: Bool)
+        async throws
+    {
+        let server = FakeServer()
+        let clock = try ManualClock()
+        // It takes no part in heart-beats.
+        let (client, connection) = try await server.connected(clock: clock) {
+            $0.reconnect = .never
+            if !asks { ($0.outgoingHeartBeat, $0.incomingHeartBeat) = (.zero, .zero) }
+        }
+        var events = client.events.makeAsyncIterator()
+        await clock.advance(by: .seconds(60))
+        connection.close()
+        while let event = await events.next() {
+            guard case .connectionLost(let error) = event else { continue }
+            #expect(error.message.contains("for 60 seconds: a proxy or load balancer may end"))
+            #expect(error.message.contains(asks ? "Spring" : "Set incomingHeartBeat"))
+            break
+        }
+        await client.disconnect()
+    }
+
     @Test func `an attempt that did not connect has lost no connection`() async throws {
         let server = FakeServer()
         let clock = try ManualClock()
