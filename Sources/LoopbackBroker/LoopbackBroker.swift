@@ -108,7 +108,8 @@ public final class LoopbackBroker: Sendable {
     }
 
     /// Falls silent: connections stay open and new ones come about, but nothing is read, nothing is written and no
-    /// time passes, until ``thaw()``. To the other side it looks like a half-open link.
+    /// time passes for them, until ``thaw()``; sessions, messages and delayed wills age. To the other side it looks like a
+    /// half-open link.
     public func freeze() async {
         await hub.act(orIfStopped: ()) { [hub] in hub.setFrozen(true) }
     }

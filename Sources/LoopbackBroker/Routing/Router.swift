@@ -87,6 +87,7 @@ package struct RouterEffects: Sendable {
 /// What a client subscribed with.
 package struct HeldSubscription: Sendable {
     package var qos: QoS
+    /// Whether the client does not get its own messages. Its retained ones it gets when it subscribes, as from Mosquitto.
     package var noLocal = false
     package var retainAsPublished = false
     /// 0 for none.
