@@ -1,4 +1,5 @@
 import STOMP
+import Synchronization
 import TestSupport
 import Testing
 
@@ -45,6 +46,34 @@ struct STOMPDestinationTests {
         try await client.sendAndConfirm("bare", to: "bare")
         #expect(try await bare.first(1).map(\.destination) == ["/queue/bare"])
         await expectError(.refused) { try await client.sendAndConfirm("z", to: "/queue/a/b") }
+        await client.disconnect()
+    }
+
+    /// A stream keeps what has been read, and each SUBSCRIBE says where to begin.
+    @Test func aStreamOfRabbitMQContinuesAfterAReconnect() async throws {
+        let client = try await STOMPBroker.rabbitMQ.connected()
+        let stream: STOMPHeaders = ["x-queue-type": "stream", "durable": "true", "auto-delete": "false"]
+        let next = Atomic(0)
+        var options = STOMPSubscribeOptions(prefetch: 100, headers: stream)
+        options.headersProvider = { ["x-stream-offset": "offset=\(next.load(ordering: .acquiring))"] }
+        func send(_ number: Int) async throws {
+            try await client.sendAndConfirm(
+                "\(number)", to: "/queue/continued", options: STOMPSendOptions(headers: stream))
+        }
+        for number in 0..<3 { try await send(number) }
+        let entries = try await client.subscribe(
+            to: "/queue/continued", acknowledgement: .clientIndividual, options: options)
+        var iterator = entries.makeAsyncIterator()
+        for number in 0..<6 {
+            let entry = try #require(try await iterator.next())
+            #expect(entry.text == "\(number)")
+            #expect(entry.headers["x-stream-offset"] == "\(number)")
+            next.store(number + 1, ordering: .releasing)
+            try entry.acknowledge()
+            guard number == 2 else { continue }
+            try await client.reconnect()
+            for number in 3..<6 { try await send(number) }
+        }
         await client.disconnect()
     }
 
