@@ -70,7 +70,7 @@ public final class FileSessionStore: SessionStore {
         var nameIsUnsafe = false
         var file: (any AppendedFile)?
         var size = 0
-        /// The size of the log after it was last rewritten.
+        /// The size of the log after it was last rewritten; 0 if that was not since it was opened.
         var compactSize = 0
         var clientID: String?
         var image = MQTTSessionImage()
@@ -131,7 +131,8 @@ public final class FileSessionStore: SessionStore {
             state.directory = try disk.openDirectory(directory)
             state.file = try disk.openFile(logPath, truncatedTo: log.validSize)
             state.size = log.validSize
-            state.compactSize = log.validSize
+            // It was rewritten by an earlier run if at all: what that has left behind counts as no longer needed.
+            state.compactSize = 0
             // The process that made it may have ended before its name was safe.
             state.nameIsUnsafe = true
             if state.size == 0 { try write(SessionLog.header, &state) }

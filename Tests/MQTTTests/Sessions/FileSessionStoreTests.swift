@@ -222,6 +222,24 @@ struct FileSessionStoreTests {
         #expect(stored.records == (4996...5000).map { message(UInt64($0), size: 100) })
     }
 
+    /// Each run writes less than the log has already.
+    @Test func `the log stays in proportion to what is alive over many short runs`() throws {
+        let scratch = try ScratchDirectory()
+        func run(_ numbers: ClosedRange<UInt64>, size: Int) throws {
+            let writer = store(scratch) {
+                $0.compactionSize = 10_000
+                $0.sync = .never
+            }
+            _ = try writer.open()
+            for number in numbers { try writer.append([message(number, size: size), .finished(sequence: number)]) }
+            writer.close()
+        }
+        try run(1...50, size: 137)
+        #expect((9_000...10_000).contains(try log(scratch).count), "not rewritten yet")
+        for _ in 1...50 { try run(1...20, size: 137) }
+        #expect(try log(scratch).count < 25_000)
+    }
+
     @Test func `a log is not written anew while all of it is needed`() throws {
         let scratch = try ScratchDirectory()
         let writer = store(scratch) {
