@@ -87,9 +87,9 @@ final class MQTTUnmatchedList: @unchecked Sendable {
             }
         }
         return Message(
-            sequence: lastSequence + 1, topic: topic, properties: properties.publishBytes,
-            payload: bytes.bytes(in: record.payload), packetID: record.packetID, deadline: deadline,
-            flags: record.flags, delivery: record.delivery)
+            sequence: max(lastSequence, MQTTStoreRecord.sequence(at: now)) + 1, topic: topic,
+            properties: properties.publishBytes, payload: bytes.bytes(in: record.payload), packetID: record.packetID,
+            deadline: deadline, flags: record.flags, delivery: record.delivery)
     }
 
     /// The same for a message that a subscription leaves behind.

@@ -16,6 +16,8 @@ final class MQTTJournal: Sendable {
         var spare: [MQTTStoreRecord] = []
         var commitIsDue = false
         var failure: MQTTError?
+        /// Ends of messages that could not be stored, for the next time that the store is opened.
+        var unstoredEnds: [MQTTStoreRecord] = []
         var isClosed = false
     }
 
@@ -82,10 +84,15 @@ final class MQTTJournal: Sendable {
             }
             return (state.ticket, state.isAwaited, state.failure)
         }
-        guard failure == nil else { return }
+        guard failure == nil else { return retainEnds(of: records) }
         correctTimes(of: &records)
         attempt {
-            try store.append(records)
+            do {
+                try store.append(records)
+            } catch {
+                retainEnds(of: records)
+                throw error
+            }
             if isAwaited { persisted(ticket) }
         }
         guard records.capacity <= Self.spareLimit else { return }
@@ -95,6 +102,12 @@ final class MQTTJournal: Sendable {
 
     /// The most records for which an idle journal keeps memory.
     private static let spareLimit = 1024
+
+    /// The store still has messages whose end was reported, for example to their publishers.
+    private func retainEnds(of records: [MQTTStoreRecord]) {
+        let ends = records.filter(Self.isEnd)
+        if !ends.isEmpty { state.withLock { $0.unstoredEnds += ends } }
+    }
 
     /// Stores the client identifier of the session.
     func begin(clientID: String) {
@@ -107,7 +120,10 @@ final class MQTTJournal: Sendable {
         thread.run {
             do {
                 let isOpen = !self.isClosed
-                if isOpen { try self.store.removeAll() }
+                if isOpen {
+                    try self.store.removeAll()
+                    self.state.withLock { $0.unstoredEnds = [] }
+                }
                 call.end(.success(isOpen))
             } catch {
                 call.end(.failure(MQTTError(store: error)))
@@ -116,15 +132,19 @@ final class MQTTJournal: Sendable {
         return try await call.answer().get()
     }
 
-    /// Closes the store when it holds what it was given; nothing is appended after this.
-    func close() async {
-        let call = PendingCall<Void>()
+    /// Closes the store when it holds what it was given; nothing is appended after this. Returns the ends of messages that a
+    /// store which has failed does not have.
+    func close() async -> [MQTTStoreRecord] {
+        let call = PendingCall<[MQTTStoreRecord]>()
         thread.run {
             self.store.close()
-            self.state.withLock { $0.isClosed = true }
-            call.end(())
+            call.end(
+                self.state.withLock { state in
+                    state.isClosed = true
+                    return state.unstoredEnds
+                })
         }
-        await call.answer()
+        return await call.answer()
     }
 
     private var isClosed: Bool { state.withLock { $0.isClosed } }
@@ -162,7 +182,7 @@ final class MQTTJournal: Sendable {
     /// Whether a message is done: no packet and no caller waits until that is stored.
     private static func isEnd(_ record: MQTTStoreRecord) -> Bool {
         switch record {
-        case .finished, .keptFinished: true
+        case .finished, .retired, .keptFinished: true
         default: false
         }
     }

@@ -23,6 +23,8 @@ final class MQTTPersistence: Sendable {
 
     private let store: any SessionStore
     private let phase = Lock(Phase.unopened)
+    /// Ends of messages that could not be stored before the store was closed: they are stored first when it is opened again.
+    private let unstoredEnds = Lock<[MQTTStoreRecord]>([])
 
     init(_ store: any SessionStore) { self.store = store }
 
@@ -103,10 +105,7 @@ final class MQTTPersistence: Sendable {
             case .isOpen: return
             case .hasFailed:
                 guard purpose == .attempt else { return }
-                if let journal = takeJournal(core, if: { $0.failure != nil }).journal {
-                    await journal.close()
-                    closed()
-                }
+                if let journal = takeJournal(core, if: { $0.failure != nil }).journal { await end(journal) }
                 continue
             case .opens: open(core)
             case .waits: break
@@ -155,10 +154,7 @@ final class MQTTPersistence: Sendable {
             let (journal, waits) =
                 canConnect
                 ? await core.loop.result { self.beginClosing(core, call) } : takeJournal(core, orWait: call)
-            if let journal {
-                await journal.close()
-                return closed()
-            }
+            if let journal { return await end(journal) }
             guard waits else { return }
             _ = await call.answer()
         }
@@ -168,6 +164,13 @@ final class MQTTPersistence: Sendable {
     private func beginClosing(_ core: MQTTClientCore, _ call: Call) -> (journal: MQTTJournal?, waits: Bool) {
         guard core.supervisor.isIdle else { return (nil, false) }
         return takeJournal(core, orWait: call)
+    }
+
+    /// Closes the store of a journal that was taken away from the client.
+    private func end(_ journal: MQTTJournal) async {
+        let ends = await journal.close()
+        if !ends.isEmpty { unstoredEnds.withLock { $0 += ends } }
+        closed()
     }
 
     private func closed() {
@@ -257,7 +260,14 @@ final class MQTTPersistence: Sendable {
 
     private func restore(_ stored: StoredSession, clientID: String?, journal: MQTTJournal, _ core: MQTTClientCore) {
         let limits = store.limits
-        let report = core.link.perform { machine -> MQTTUnmatchedMessages.Report in
+        var image = MQTTSessionImage()
+        for record in stored.records { image.apply(record) }
+        // Another client may have ended the message since, or have deleted everything.
+        var ends: [MQTTStoreRecord] = []
+        unstoredEnds.withLock { swap(&ends, &$0) }
+        ends.removeAll { !image.canChange(by: $0) }
+        for end in ends { image.apply(end) }
+        let report = core.link.perform { [ends] machine -> MQTTUnmatchedMessages.Report in
             var engine = machine.engine.configuration
             engine.persists = true
             engine.maximumQueuedMessages = min(engine.maximumQueuedMessages, limits.maximumMessages)
@@ -266,14 +276,13 @@ final class MQTTPersistence: Sendable {
             let now = core.loop.now
             engine.wallClockOffset = journal.wallClockOffset
             let session = MQTTSession(
-                restoring: stored.records, at: now, wallClockOffset: engine.wallClockOffset
+                restoring: stored.records + ends, at: now, wallClockOffset: engine.wallClockOffset
             ) { _ in MQTTWaitingPublishers.unawaitedBit }
             // Another client may have used the store since this one did.
             machine.engine.configuration = engine
             machine.engine.restore(session)
             machine.journal = journal
-            var image = MQTTSessionImage()
-            for record in stored.records { image.apply(record) }
+            if !ends.isEmpty { journal.append(ends, through: machine.engine.lastTicket) }
             defer { machine.flushRecords() }
             return machine.unmatched.restore(image.kept, &machine.engine, at: now)
         }

@@ -9,7 +9,7 @@ import Transport
 /// All calls come from one thread that the client has for them, one at a time; they may block. Records are read in order
 /// and added at the end. What was appended when `append` returned has to survive the end of the process at any moment
 /// after that. An error stops the client, which could not keep its promises; its next `connect()` closes the
-/// store and opens it again.
+/// store and opens it again. The ends of messages that could not be stored before are then added first.
 ///
 /// One client uses a store at a time, from its first request that needs the store until `disconnect()`. A store belongs to
 /// one client identifier.

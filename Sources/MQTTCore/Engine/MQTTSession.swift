@@ -100,7 +100,7 @@ extension MQTTSession {
     /// - Parameters:
     ///   - now: the time of the engine's clock, and `wallClockOffset` what makes wall-clock time of it, so that the time
     ///     between two processes counts against the expiry of messages [MQTT 5.0 3.3.2-6]. New messages get identifiers from
-    ///     one on that depends on `now`: the log may lack messages that the server still knows.
+    ///     one on that depends on `now`: the log may lack messages that the server still knows. So do their sequence numbers.
     ///   - token: the token that completions of the restored messages carry, from the message's sequence number.
     public init(
         restoring records: [MQTTStoreRecord], at now: Int64 = 0, wallClockOffset: Int64 = 0,
@@ -135,6 +135,7 @@ extension MQTTSession {
                 break
             }
         }
+        window.beginSequences(at: now)
         // Where an identifier was given, a connection may have been accepted or attempted.
         if window.hasProtocolState || received.count > 0 { isHeld = true }
         guard isHeld else { return }

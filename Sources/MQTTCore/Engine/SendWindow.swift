@@ -419,6 +419,9 @@ struct SendWindow: Sendable {
         return index
     }
 
+    /// New messages have numbers that no earlier process gave.
+    mutating func beginSequences(at now: Int64) { lastSequence = max(lastSequence, MQTTStoreRecord.sequence(at: now)) }
+
     /// Sets the identifier of a restored message, unless it is 0 or another one has it.
     mutating func restoreIdentifier(_ id: UInt16, of index: Int32) {
         guard slots[Int(index)].kind != .received, ids.insert(id) else { return }

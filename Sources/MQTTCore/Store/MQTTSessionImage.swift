@@ -72,6 +72,15 @@ public struct MQTTSessionImage: Sendable {
         }
     }
 
+    /// Whether a record may have an effect: the end of a message that is not in the image has none.
+    package func canChange(by record: MQTTStoreRecord) -> Bool {
+        switch record {
+        case .finished(let sequence): messages[sequence] != nil
+        case .keptFinished(let sequence): keptMessages[sequence] != nil
+        default: true
+        }
+    }
+
     /// Whether others can follow it, and its topic fits into a packet.
     private static func isUsable(_ message: MQTTStoreRecord.Message) -> Bool {
         message.sequence < 1 << 62 && message.topic.utf8.count <= 65_535

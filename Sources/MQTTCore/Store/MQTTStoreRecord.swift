@@ -31,6 +31,13 @@ public enum MQTTStoreRecord: Sendable, Hashable {
     /// A retained message was delivered or discarded.
     case keptFinished(sequence: UInt64)
 
+    /// The number that precedes those of a process which begins to number messages now.
+    ///
+    /// A client that cannot store the end of a message does so later, and names the message by its number. Another process may
+    /// have finished that message since, and must not have given its number to another one. At most one message in a microsecond
+    /// is numbered.
+    package static func sequence(at now: Int64) -> UInt64 { UInt64(max(0, now)) / 1000 }
+
     /// A message as a store holds it.
     public struct Message: Sendable, Hashable {
         /// The number under which later records name the message.

@@ -194,6 +194,153 @@ struct FailingDiskTests {
         await bench.stop()
     }
 
+    /// How a client ends while its disk is full.
+    enum End: CaseIterable { case failure, disconnect }
+
+    @Test(arguments: End.allCases)
+    func `a publish that fails because of a full disk is not sent after it has room again`(end: End) async throws {
+        let bench = try await Bench()
+        let disk = FillingStore()
+        let client = bench.client("full") { $0.sessionStore = disk }
+        let receiver = try await bench.connected()
+        let messages = try await receiver.subscribe(to: "a", qos: .exactlyOnce)
+        try await refuse("failed", of: client, bench, disk, end)
+        disk.isFull = false
+        try await client.connect()
+        try await client.publish("last", to: "a", qos: .exactlyOnce)
+        #expect(try await messages.first(1).map(\.text) == ["last"])
+        await client.disconnect()
+        #expect(disk.base.messageCount == 0)
+        await receiver.disconnect()
+        await bench.stop()
+    }
+
+    /// Publishes a message that waits for a connection and is stored, and that fails with the end of the client.
+    private func refuse(
+        _ text: String, of client: MQTTClient, _ bench: Bench, _ disk: FillingStore, _ end: End
+    ) async throws {
+        bench.setNetwork(up: false)
+        await client.start()
+        let publishing = Task { try await client.publish(text, to: "a", qos: .exactlyOnce) }
+        #expect(await eventually { disk.base.messageCount == 1 })
+        disk.isFull = true
+        if end == .disconnect { await client.disconnect() }
+        await expectStoreFailed { try await client.enqueue(MQTTOutgoingMessage("refused", to: "a")) }
+        let error = await #expect(throws: MQTTError.self) {
+            try await withTimeout(.patience, "a message of a client whose store failed") {
+                _ = try await publishing.value
+            }
+        }
+        #expect(error?.code == (end == .failure ? .storeFailed : .disconnected), "\(error as Any)")
+        bench.setNetwork(up: true)
+    }
+
+    @Test func `a store that another client has used meanwhile loses none of its messages`() async throws {
+        let bench = try await Bench()
+        let disk = FillingStore()
+        let client = bench.client("full") { $0.sessionStore = disk }
+        let receiver = try await bench.connected()
+        let messages = try await receiver.subscribe(to: "a", qos: .exactlyOnce)
+        try await refuse("sent by the other", of: client, bench, disk, .disconnect)
+        await client.disconnect()
+        disk.isFull = false
+        let other = bench.client("full") { $0.sessionStore = disk }
+        try await other.connect()
+        #expect(try await messages.first(1).map(\.text) == ["sent by the other"])
+        #expect(await eventually { disk.base.messageCount == 0 })
+        await other.disconnect()
+        try await other.enqueue(MQTTOutgoingMessage("of the other", to: "a", qos: .exactlyOnce))
+        await other.disconnect()
+        try await client.connect()
+        try await client.publish("last", to: "a", qos: .exactlyOnce)
+        #expect(try await messages.first(2).map(\.text) == ["of the other", "last"])
+        await client.disconnect()
+        await receiver.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `the session can be discarded on a full disk, and what comes after it is sent`() async throws {
+        let bench = try await Bench()
+        let disk = FillingStore()
+        let client = bench.client("full") { $0.sessionStore = disk }
+        let receiver = try await bench.connected()
+        let messages = try await receiver.subscribe(to: "a", qos: .exactlyOnce)
+        try await refuse("discarded", of: client, bench, disk, .disconnect)
+        await client.disconnect()
+        disk.canBeEmptied = true
+        try await client.discardSession()
+        disk.isFull = false
+        try await client.enqueue(MQTTOutgoingMessage("next", to: "a", qos: .exactlyOnce))
+        try await client.connect()
+        try await client.publish("last", to: "a", qos: .exactlyOnce)
+        #expect(try await messages.first(2).map(\.text) == ["next", "last"])
+        await client.disconnect()
+        await receiver.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `a message that expires while the disk is full is reported once`() async throws {
+        let clock = try ManualClock()
+        let disk = FillingStore()
+        let server = ScriptedServer(clock: clock) { step in
+            if case .connectReceived = step.event { step.accept() }
+        }
+        let client = server.client { $0.sessionStore = disk }
+        let undelivered = Undelivered(client)
+        var message = MQTTOutgoingMessage("old", to: "a")
+        message.timeToLive = .seconds(30)
+        try await client.enqueue(message)
+        disk.isFull = true
+        await expectStoreFailed { try await client.enqueue(MQTTOutgoingMessage("refused", to: "a")) }
+        await clock.advance(by: .seconds(31))
+        disk.isFull = false
+        try await client.connect()
+        try await client.publish("last", to: "a", qos: .atLeastOnce)
+        await client.disconnect()
+        #expect(await undelivered.codes == [.expired])
+        #expect(disk.base.messageCount == 0)
+    }
+
+    @Test func `a message that was acknowledged while the disk is full does not come again`() async throws {
+        let bench = try await Bench()
+        let disk = FillingStore()
+        let client = bench.client("full") {
+            $0.version = .v5_0
+            $0.cleanStart = false
+            $0.sessionExpiry = .seconds(60)
+            $0.sessionStore = disk
+        }
+        let sender = try await bench.connected()
+        try await client.connect()
+        let first = try await client.subscribe(to: "a", qos: .exactlyOnce)
+        await client.disconnect()
+        withExtendedLifetime(first) {}
+        try await sender.publish("job", to: "a", qos: .exactlyOnce)
+        try await client.connect()
+        #expect(await eventually { client.backlog.unmatchedMessages == 1 })
+        // Stored after it.
+        try await client.publish("x", to: "b", qos: .atLeastOnce)
+        disk.isFull = true
+        await expectStoreFailed { try await client.enqueue(MQTTOutgoingMessage("refused", to: "b")) }
+        #expect(await eventually { if case .disconnected = client.state { true } else { false } })
+        let jobs = client.subscription(to: "a", qos: .exactlyOnce, acknowledgement: .manual)
+        let job = try await jobs.first(1)
+        #expect(job.map(\.text) == ["job"])
+        job[0].acknowledge()
+        disk.isFull = false
+        try await client.connect()
+        try await sender.publish("end", to: "a", qos: .exactlyOnce)
+        #expect(try await jobs.first(1).map(\.text) == ["end"])
+        await client.disconnect()
+        await sender.disconnect()
+        await bench.stop()
+    }
+
+    private func expectStoreFailed(_ body: () async throws -> Void) async {
+        let error = await #expect(throws: MQTTError.self) { try await body() }
+        #expect(error?.code == .storeFailed, "\(error as Any)")
+    }
+
     @Test func `a store that fails while a connection ends stops the client, whatever ends the connection`()
         async throws
     {
@@ -295,22 +442,52 @@ private final class DirectoryFaults: Sendable {
     }
 }
 
+/// The messages that a client reports as undelivered.
+private struct Undelivered {
+    private let collecting: Task<[MQTTError.Code], Never>
+
+    init(_ client: MQTTClient) {
+        collecting = Task { [events = client.events] in
+            var codes: [MQTTError.Code] = []
+            for await event in events {
+                if case .undelivered(let error) = event { codes.append(error.code) }
+            }
+            return codes
+        }
+    }
+
+    /// Their errors up to now.
+    var codes: [MQTTError.Code] {
+        get async {
+            collecting.cancel()
+            return await collecting.value
+        }
+    }
+}
+
 /// A store on a disk that a test fills and empties.
 private final class FillingStore: SessionStore {
     struct DiskFull: Error {}
 
     let base = MemorySessionStore()
-    private let full = Mutex(false)
+    private let state = Mutex((isFull: false, canBeEmptied: false))
     var isFull: Bool {
-        get { full.withLock { $0 } }
-        set { full.withLock { $0 = newValue } }
+        get { state.withLock { $0.isFull } }
+        set { state.withLock { $0.isFull = newValue } }
+    }
+    /// Whether all can be removed although the disk is full.
+    var canBeEmptied: Bool {
+        get { state.withLock { $0.canBeEmptied } }
+        set { state.withLock { $0.canBeEmptied = newValue } }
     }
     var limits: SessionStoreLimits { base.limits }
 
     func open() throws -> StoredSession { try base.open() }
     func setClientID(_ clientID: String) throws { try write { try base.setClientID(clientID) } }
     func append(_ records: [MQTTStoreRecord]) throws { try write { try base.append(records) } }
-    func removeAll() throws { try write { try base.removeAll() } }
+    func removeAll() throws {
+        if canBeEmptied { try base.removeAll() } else { try write { try base.removeAll() } }
+    }
     func close() { base.close() }
 
     private func write(_ body: () throws -> Void) throws {
