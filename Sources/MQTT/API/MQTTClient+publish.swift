@@ -236,7 +236,7 @@ extension MQTTClient {
         ///
         /// It leaves the session store as well, and no event reports it. Takes time in proportion to the queue.
         /// - Returns: true if the message was never sent and never will be; false if it was sent, has ended otherwise, or the
-        ///   store was closed by ``MQTTClient/disconnect()`` since, or the client was released.
+        ///   store was closed by ``MQTTClient/disconnect()`` or has failed since, or the client was released.
         @discardableResult
         public func withdraw() -> Bool { core?.sender.withdraw(token) ?? false }
     }

@@ -110,15 +110,15 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
         }
     }
 
-    /// Takes a message of a batch, or an enqueued one, out of the queue; nil if it was sent, has ended, or would come back from
-    /// a store that is closed.
+    /// Takes a message of a batch, or an enqueued one, out of the queue; nil if it was sent, has ended, or is in a store that
+    /// is closed or has failed, where it stays.
     mutating func withdraw(
         _ token: UInt64, _ engine: inout MQTTEngine, _ journal: MQTTJournal?
     ) -> MQTTEndedPublishers? {
         var effects = MQTTEffects()
-        guard MQTTJournal.failureIfClosed(journal, engine) == nil, engine.withdraw(token, into: &effects) else {
-            return nil
-        }
+        guard journal?.failure == nil, MQTTJournal.failureIfClosed(journal, engine) == nil,
+            engine.withdraw(token, into: &effects)
+        else { return nil }
         var ended = MQTTEndedPublishers()
         if token & Self.batchBit != 0 {
             batches.answer(

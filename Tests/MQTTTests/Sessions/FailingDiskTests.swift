@@ -194,6 +194,17 @@ struct FailingDiskTests {
         await bench.stop()
     }
 
+    @Test func `a message cannot be taken back after the store has failed`() async throws {
+        let disk = FillingStore()
+        let client = ScriptedServer { _ in }.client { $0.sessionStore = disk }
+        let message = try await client.enqueue(MQTTOutgoingMessage("1", to: "a"))
+        disk.isFull = true
+        await expectStoreFailed { try await client.enqueue(MQTTOutgoingMessage("refused", to: "a")) }
+        #expect(!message.withdraw(), "the store still has it")
+        #expect(disk.base.messageCount == 1)
+        await client.disconnect()
+    }
+
     /// How a client ends while its disk is full.
     enum End: CaseIterable { case failure, disconnect }
 
