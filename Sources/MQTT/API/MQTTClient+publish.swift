@@ -121,7 +121,8 @@ extension MQTTClient {
     /// server refuses it or it expires, is reported as ``MQTTEvent/undelivered(_:)``.
     /// - Returns: the message in the queue, which can be taken back.
     /// - Throws: ``MQTTError``; ``MQTTError/Code/invalidRequest`` for QoS 0, ``MQTTError/Code/queueFull`` depending on
-    ///   ``MQTTConfiguration/queueOverflow``.
+    ///   ``MQTTConfiguration/queueOverflow``, ``MQTTError/Code/storeFailed`` if the store did not accept the message, which is
+    ///   not in the queue then.
     @discardableResult
     public nonisolated(nonsending) func enqueue(
         _ message: MQTTOutgoingMessage

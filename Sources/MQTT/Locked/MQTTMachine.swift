@@ -218,6 +218,16 @@ struct MQTTMachine: ClientMachine, ~Copyable {
         return publishers.takeStored(through: ticket)
     }
 
+    /// The session store has failed. Returns the callers that waited for it; their messages have left the queue.
+    ///
+    /// - Parameter ended: gets those that waited for room in it.
+    mutating func storeFailed(
+        _ ended: inout MQTTEndedPublishers
+    ) -> UniqueArray<Waiter<Result<Void, MQTTError>>> {
+        defer { flushRecords() }
+        return publishers.storeFailed(&engine, &ended)
+    }
+
     mutating func setReceiversFull(_ isFull: Bool, at now: Int64) -> Bool {
         defer { reading.update(&engine, at: now) }
         defer { reading.receiversAreFull = isFull }

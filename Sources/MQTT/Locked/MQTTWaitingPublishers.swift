@@ -166,7 +166,7 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
         var waiters = takeStoreWaiters()
         let added = waiters.value.add(waiter)
         storeWaiters = consume waiters
-        storeWaits.append(MQTTStoreWait(ticket: engine.lastTicket, token: added))
+        storeWaits.append(MQTTStoreWait(ticket: engine.lastTicket, token: added, message: token))
         return .waits(added)
     }
 
@@ -182,8 +182,19 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
         return stored
     }
 
-    /// The store has failed: takes out every caller that waits for it.
-    mutating func takeAllStoreWaiters() -> UniqueArray<Waiter<Result<Void, MQTTError>>> {
+    /// The store has failed: takes out every caller that waits for it, and the messages of these callers, also of those that
+    /// were cancelled: they are not stored, and must not be reported or sent later.
+    ///
+    /// - Parameter ended: gets the callers that wait for room in the queue.
+    mutating func storeFailed(
+        _ engine: inout MQTTEngine, _ ended: inout MQTTEndedPublishers
+    ) -> UniqueArray<Waiter<Result<Void, MQTTError>>> {
+        if !storeWaits.isEmpty {
+            let unstored = Set(storeWaits.map(\.message))
+            var effects = MQTTEffects()
+            engine.dropQueued(where: { unstored.contains($0) }, into: &effects)
+            if effects.queueHasRoom { ended.rooms = roomWaiters.takeAll() }
+        }
         storeWaits = []
         var waiters = takeStoreWaiters()
         return waiters.value.takeAll()
@@ -308,5 +319,8 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
 /// A caller that waits until a record is stored.
 struct MQTTStoreWait: Sendable {
     let ticket: UInt64
+    /// That of the caller.
     let token: UInt64
+    /// That of its message.
+    let message: UInt64
 }

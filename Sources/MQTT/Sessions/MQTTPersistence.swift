@@ -307,8 +307,10 @@ final class MQTTPersistence: Sendable {
     /// that is not stored.
     private static func failed(_ error: MQTTError, _ core: MQTTClientCore) {
         core.loop.execute {
-            var waiters = core.link.perform { $0.publishers.takeAllStoreWaiters() }
+            var ended = MQTTEndedPublishers()
+            var waiters = core.link.perform { $0.storeFailed(&ended) }
             waiters.resume(returning: .failure(error))
+            ended.resume()
             core.storeFailed(error)
             core.link.dropConnection()
             // Another attempt would open the store again, without the messages of callers that still wait.

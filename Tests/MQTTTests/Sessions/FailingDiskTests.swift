@@ -205,6 +205,21 @@ struct FailingDiskTests {
         await client.disconnect()
     }
 
+    @Test func `a message that the full disk refused leaves the queue, and is not reported later`() async throws {
+        let clock = try ManualClock()
+        let disk = FillingStore()
+        let client = ScriptedServer(clock: clock) { _ in }.client { $0.sessionStore = disk }
+        let undelivered = Undelivered(client)
+        disk.isFull = true
+        var message = MQTTOutgoingMessage("refused", to: "a")
+        message.timeToLive = .seconds(1)
+        await expectStoreFailed { [message] in try await client.enqueue(message) }
+        #expect(client.backlog.queuedMessages == 0)
+        await clock.advance(by: .seconds(2))
+        await client.disconnect()
+        #expect(await undelivered.codes == [])
+    }
+
     /// How a client ends while its disk is full.
     enum End: CaseIterable { case failure, disconnect }
 
