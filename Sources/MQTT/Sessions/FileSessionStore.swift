@@ -46,7 +46,7 @@ public final class FileSessionStore: SessionStore {
 
     /// The bounds of a store, how safely it writes, and how it encrypts.
     public struct Options: Sendable {
-        /// The bounds of the store. Default: 10,000 messages and 16 MiB.
+        /// The bounds of what waits to be sent. Default: 10,000 messages and 16 MiB.
         public var limits = SessionStoreLimits()
         /// When records are forced to the disk. Default: always.
         public var sync = SyncPolicy.always

@@ -14,7 +14,7 @@ import Transport
 /// One client uses a store at a time, from its first request that needs the store until `disconnect()`. A store belongs to
 /// one client identifier.
 public protocol SessionStore: Sendable {
-    /// The bounds of the store; the client refuses messages beyond them.
+    /// The bounds of what waits in the store to be sent; the client refuses messages beyond them.
     var limits: SessionStoreLimits { get }
     /// Opens the store and returns its contents; called again after ``close()``.
     func open() throws -> StoredSession
@@ -28,11 +28,12 @@ public protocol SessionStore: Sendable {
     func close()
 }
 
-/// The bounds of a ``SessionStore``.
+/// The bounds of what waits in a ``SessionStore`` to be sent. Messages in flight come on top: they are bounded by number alone,
+/// by ``MQTTConfiguration/maximumInFlight``.
 public struct SessionStoreLimits: Sendable, Equatable {
-    /// Messages that are not finally acknowledged. Default: 10,000.
+    /// Messages that wait to be sent. Default: 10,000.
     public var maximumMessages: Int
-    /// Bytes of their topics and payloads. Default: 16,777,216 bytes (16 MiB).
+    /// Bytes of their topics, payloads and properties. Default: 16,777,216 bytes (16 MiB).
     public var maximumBytes: Int
 
     /// Makes limits. Default: 10,000 messages and 16 MiB.
