@@ -7,8 +7,8 @@ import Wire
 /// most of it is no longer needed.
 ///
 /// The log of a process that was killed is read up to the last complete record; no caller relied on an incomplete one.
-/// Damage on the disk is detected: everything before it is recovered, the damaged file is copied to `session.damaged`, and
-/// ``MQTTEvent/storeDamaged(_:)`` reports it. A log that was written by a newer version of the library, with a transform that is
+/// Damage on the disk is detected: everything before it is recovered, the damaged file is copied to `session.damaged` if the
+/// disk has room for it, and ``MQTTEvent/storeDamaged(_:)`` reports it. ``removeAll()`` deletes the copy too. A log that was written by a newer version of the library, with a transform that is
 /// missing, or by another program, stays as it is, and ``open()`` throws. Only one process at a time can use the directory: a
 /// file in it is locked from ``open()`` to ``close()``, which `disconnect()` calls.
 ///
@@ -103,6 +103,7 @@ public final class FileSessionStore: SessionStore {
 
     private var logPath: String { directory + "/session.log" }
     private var newPath: String { directory + "/session.new" }
+    private var damagedPath: String { directory + "/session.damaged" }
 
     // MARK: SessionStore
 
@@ -123,10 +124,16 @@ public final class FileSessionStore: SessionStore {
             state.image = MQTTSessionImage()
             for record in log.records { state.image.apply(record) }
             state.clientID = log.clientID
-            if let damage = log.damage, damage.bytesLost > 0, !log.isTorn {
-                // For an examination of the damage.
-                let copy = try disk.openFile(directory + "/session.damaged", truncatedTo: 0)
-                try copy.append(bytes)
+            var damage = log.isTorn ? nil : log.damage
+            if damage != nil {
+                do {
+                    try disk.openFile(damagedPath, truncatedTo: 0).append(bytes)
+                } catch {
+                    // The copy is for an examination of the damage only. A full disk must not keep the client from what
+                    // precedes the damage, and has no room for a part of the copy.
+                    try? disk.remove(damagedPath)
+                    damage?.reason += "; the damaged file was not copied to session.damaged (\(error))"
+                }
             }
             state.directory = try disk.openDirectory(directory)
             state.file = try disk.openFile(logPath, truncatedTo: log.validSize)
@@ -137,8 +144,7 @@ public final class FileSessionStore: SessionStore {
             state.nameIsUnsafe = true
             if state.size == 0 { try write(SessionLog.header, &state) }
             state.lock = lock
-            return StoredSession(
-                clientID: log.clientID, records: state.image.records, damage: log.isTorn ? nil : log.damage)
+            return StoredSession(clientID: log.clientID, records: state.image.records, damage: damage)
         }
     }
 
@@ -179,6 +185,8 @@ public final class FileSessionStore: SessionStore {
 
     public func removeAll() throws {
         try state.withLock { state in
+            // First: on a full disk it takes the space that the new log needs.
+            try state.disk.remove(damagedPath)
             let (image, clientID) = (state.image, state.clientID)
             (state.image, state.clientID) = (MQTTSessionImage(), nil)
             do {

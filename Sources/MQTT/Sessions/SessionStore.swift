@@ -67,7 +67,7 @@ extension StoredSession {
         public var offset: Int
         /// The number of bytes from there to the end, which are lost.
         public var bytesLost: Int
-        /// What was wrong.
+        /// What was wrong; with a ``FileSessionStore`` also why the damaged file could not be copied.
         public var reason: String
 
         /// Makes a description of what could not be read.

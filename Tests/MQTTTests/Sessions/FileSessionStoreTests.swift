@@ -297,4 +297,43 @@ struct FileSessionStoreTests {
         let stored = try store(scratch).open()
         #expect(stored.records == [message(2)] && stored.clientID == nil)
     }
+
+    @Test func `removing all leaves no copy of a damaged log`() throws {
+        let scratch = try ScratchDirectory()
+        try damageLog(scratch)
+        let writer = store(scratch)
+        #expect(try writer.open().damage != nil)
+        let copy = scratch.file("session/session.damaged")
+        #expect(FileManager.default.fileExists(atPath: copy))
+        try writer.removeAll()
+        #expect(!FileManager.default.fileExists(atPath: copy))
+        writer.close()
+    }
+
+    @Test func `what precedes damage is recovered although the damaged log cannot be copied`() throws {
+        let scratch = try ScratchDirectory()
+        try damageLog(scratch)
+        // In the way of the copy, as a full disk is.
+        try FileManager.default.createDirectory(
+            atPath: scratch.file("session/session.damaged"), withIntermediateDirectories: false)
+        let reader = store(scratch)
+        let stored = try reader.open()
+        #expect(stored.records == [message(1)])
+        #expect(stored.damage?.bytesLost ?? 0 > 0)
+        #expect(stored.damage?.reason.contains("not copied to session.damaged") == true, "\(stored.damage as Any)")
+        try reader.append([message(3)])
+        reader.close()
+        #expect(try store(scratch).open().records == [message(1), message(3)])
+    }
+
+    /// Makes a log of two messages, the second of which is damaged.
+    private func damageLog(_ scratch: ScratchDirectory) throws {
+        let writer = store(scratch)
+        _ = try writer.open()
+        try writer.append([message(1), message(2)])
+        writer.close()
+        var bytes = try log(scratch)
+        bytes[bytes.count - 1] ^= 1
+        try setLog(scratch, bytes)
+    }
 }
