@@ -100,6 +100,9 @@ extension BrowserTests {
             let bodies = [
                 "", "[", "null", #"{"deviceID":"x","lat":"north","lng":1}"#, #"{"deviceID":7,"lat":1,"lng":1}"#,
                 #"{"deviceID":"x","lat":91,"lng":0}"#, #"{"deviceID":"x","lat":1}"#,
+                #"{"deviceID":"x","lat":null,"lng":null}"#, #"{"deviceID":"x","lat":[],"lng":1}"#,
+                #"{"deviceID":"x","lat":1,"lng":""}"#, #"{"deviceID":"x","lat":true,"lng":1}"#,
+                #"{"deviceID":"x","lat":[1],"lng":[2]}"#,
             ]
             for body in bodies { try await client.sendAndConfirm(body, to: "/topic/device.x.location") }
             try await locate("<img src=x onerror=alert(1)>", 1, 2, client)

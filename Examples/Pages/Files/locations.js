@@ -95,8 +95,10 @@ const Locations = (() => {
     try {
       const { deviceID, lat, lng, ts } = JSON.parse(body);
       const isNamed = typeof deviceID === 'string' && deviceID.length > 0 && deviceID.length <= 200;
-      if (!isNamed || !(Math.abs(lat) <= 90) || !(Math.abs(lng) <= 180)) return null;
-      return { id: deviceID, latitude: Number(lat), longitude: Number(lng), time: typeof ts === 'string' ? ts : '' };
+      // Of null, "" and [] the amount is 0, which is a place.
+      const isPlace = typeof lat === 'number' && typeof lng === 'number' && Math.abs(lat) <= 90 && Math.abs(lng) <= 180;
+      if (!isNamed || !isPlace) return null;
+      return { id: deviceID, latitude: lat, longitude: lng, time: typeof ts === 'string' ? ts : '' };
     } catch {
       return null;
     }
