@@ -81,6 +81,40 @@ extension BrowserTests {
             try await page.close()
         }
 
+        @Test func `a message that comes after disconnecting is not passed on`() async throws {
+            let page = try await Headquarters.open(.locations, "")
+            let outcome = try await page.tab.evaluate(
+                #"""
+                (() => {
+                    const { WebSocket } = window;
+                    let socket;
+                    const passed = [];
+                    window.WebSocket = class {
+                        bufferedAmount = 0;
+                        constructor() { socket = this; }
+                        send() {}
+                        close() {}
+                    };
+                    try {
+                        const client = new Stomp.Client({ url: 'ws://x', onConnected() {}, onClosed() {} });
+                        socket.onopen();
+                        socket.onmessage({ data: 'CONNECTED\nversion:1.2\n\n\0' });
+                        const { id, receipt } = client.subscribe('/topic/x', {}, ({ body }) => passed.push(body));
+                        receipt.catch(() => {});
+                        const deliver = (body) => socket.onmessage({ data: `MESSAGE\nsubscription:${id}\n\n${body}\0` });
+                        deliver('before');
+                        client.disconnect();
+                        deliver('after');
+                    } finally {
+                        window.WebSocket = WebSocket;
+                    }
+                    return passed.join(' ');
+                })()
+                """#)
+            #expect(outcome == "before")
+            try await page.close()
+        }
+
         @Test func `STOMP headers are escaped in the manner of their version`() async throws {
             let page = try await Headquarters.open(.locations, "")
             let tab = page.tab

@@ -196,6 +196,8 @@ const Stomp = (() => {
       const receipt = `${command.toLowerCase()}-${++this.#number}`;
       const start = performance.now();
       const promise = new Promise((resolve, reject) => {
+      // What still arrives meanwhile belongs to nobody.
+      this.#subscriptions.clear();
         this.#receipts.set(receipt, { resolve: () => resolve(performance.now() - start), reject });
       });
       this.#write(encode(command, { ...headers, receipt }, body, this.#reader.version));
