@@ -49,6 +49,18 @@ extension BrowserTests {
             }
         }
 
+        @Test func `a first motion that is no attitude does not spoil the picture`() async throws {
+            try await withPage(.embedded) { tab, client in
+                for pitch in [1e300, 1001 * 180 / .pi, .nan, 0.5 * 180 / .pi] {
+                    try await client.publish(payload(pitch, 0, 0), to: "/mwm/phone/motion", qos: .atLeastOnce)
+                }
+                try await tab.wait(until: "Motions.ignored >= 1 && document.querySelector('.phone')?.style.transform")
+                try await tab.wait(
+                    until: "document.querySelector('.phone').style.transform.includes('rotateX(-28.6deg)')")
+                #expect(try await tab.evaluate("Motions.ignored") == "3")
+            }
+        }
+
         @Test func `a device that the page has no room for is reported, once`() async throws {
             try await withPage(.embedded) { tab, client in
                 try await tab.evaluate("Object.defineProperty(Motions.devices, 'size', { value: 2000 })")

@@ -13,6 +13,8 @@ const Motions = (() => {
   const MOTIONS = '/mwm/+/motion';
   const MOST_DEVICES = 2000;
   const MOST_EVENTS = 50;
+  // Radians; as for the recordings of motions-device.
+  const LARGEST_ANGLE = 1000;
   // Milliseconds for which an alert colours a screen.
   const ALERT_TIME = 2000;
   // Milliseconds between two turns of a phone for those who want less motion.
@@ -86,12 +88,13 @@ const Motions = (() => {
     return undefined;
   }
 
-  // Pitch, roll and yaw; null when the payload is something else.
+  // Pitch, roll and yaw; null when the payload is something else. Larger numbers are no angles in radians: one of them would
+  // leave no digits for the small turns that follow.
   function read(payload) {
     if (payload.length !== 24) return null;
     const view = new DataView(payload.buffer, payload.byteOffset, 24);
     const values = [view.getFloat64(0), view.getFloat64(8), view.getFloat64(16)];
-    return values.every(Number.isFinite) ? values : null;
+    return values.every((angle) => Math.abs(angle) <= LARGEST_ANGLE) ? values : null;
   }
 
   function died(payload) {
