@@ -61,6 +61,27 @@ extension BrowserTests {
             }
         }
 
+        /// RabbitMQ sends no retained message to a filter with a wildcard.
+        @Test(arguments: PageBroker.all(for: .motions).filter { $0 != .rabbitMQ })
+        func `a message that is too large is ignored, and the page stays connected`(broker: PageBroker) async throws {
+            try await broker.run(for: .motions) { addresses in
+                let client = addresses.mqttClient()
+                try await client.connect()
+                try await client.publish(
+                    [UInt8](repeating: 7, count: 1_500_000), to: "/mwm/x/motion", qos: .atLeastOnce, retain: true)
+                let page = try await Headquarters.open(.motions, addresses.page)
+                try await page.waitForSubscription()
+                try await page.tab.wait(until: "Motions.ignored === 1")
+                try await client.publish(payload(1, 2, 3), to: "/mwm/phone/motion", qos: .atLeastOnce)
+                try await page.tab.wait(until: "document.querySelector('.card h3')?.textContent === 'phone'")
+                #expect(try await page.tab.evaluate("Motions.ignored") == "1")
+                #expect(try await page.tab.evaluate("document.documentElement.dataset.state") == "on")
+                try await page.close()
+                try await client.publish([UInt8](), to: "/mwm/x/motion", qos: .atLeastOnce, retain: true)
+                await client.disconnect()
+            }
+        }
+
         @Test func `a device that the page has no room for is reported, once`() async throws {
             try await withPage(.embedded) { tab, client in
                 try await tab.evaluate("Object.defineProperty(Motions.devices, 'size', { value: 2000 })")

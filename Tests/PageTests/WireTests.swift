@@ -115,6 +115,79 @@ extension BrowserTests {
             try await page.close()
         }
 
+        /// Feeds the bytes that `source` gives whole, in pieces of 64 KiB, and cut inside of the head; the distinct results.
+        private func readingsOfLarge(_ reader: String, _ method: String, of source: String, in tab: BrowserTab)
+            async throws -> String
+        {
+            try await tab.evaluate(
+                """
+                (() => {
+                    const bytes = \(source);
+                    const read = (size, first) => {
+                        const reader = \(reader);
+                        const items = [];
+                        for (let at = 0, end = first; at < bytes.length; at = end, end += size) {
+                            for (const item of reader.\(method)(bytes.slice(at, end))) {
+                                items.push(item.rest ? `${item.type} ${item.rest.length} ${item.isCut === true}`
+                                    : `${item.command} ${item.headers.n ?? ''} ${item.body?.length ?? 'cut'}`);
+                            }
+                        }
+                        return items.join(', ');
+                    };
+                    const results = new Set([read(bytes.length, bytes.length), read(65536, 65536), read(65536, 3),
+                        read(1 << 20, 11)]);
+                    return [...results].join(' / ');
+                })()
+                """)
+        }
+
+        @Test func `an MQTT message that is too large is passed without its payload, the next one whole`() async throws
+        {
+            let page = try await Headquarters.open(.motions, "")
+            let source = """
+                (() => {
+                    const large = Mqtt.encode(3, 2, [0, 3, 97, 47, 98, 0, 7]);
+                    const size = 7 + 1500000;
+                    const length = [0, 7, 14].map((shift) => ((size >> shift) & 127) | (size >> (shift + 7) ? 128 : 0));
+                    const bytes = new Uint8Array(4 + size + 6);
+                    bytes.set([large[0], ...length]);
+                    bytes.set(large.slice(2), 4);
+                    bytes.set([0x30, 4, 0, 1, 99, 9], 4 + size);
+                    return bytes;
+                })()
+                """
+            #expect(
+                try await readingsOfLarge("new Mqtt.Reader()", "packets", of: source, in: page.tab)
+                    == "3 7 true, 3 4 false")
+            let other = "Uint8Array.of(0x90, 0xff, 0xff, 0xff, 1, 0)"
+            #expect(
+                try await page.tab.evaluate(
+                    "(() => { try { return [...new Mqtt.Reader().packets(\(other))].length; } catch { return 'refused'; } })()"
+                ) == "refused")
+            try await page.close()
+        }
+
+        @Test(arguments: ["content-length:1500000\\n", ""])
+        func `a STOMP message that is too large is passed without its body, the next one whole`(length: String)
+            async throws
+        {
+            let page = try await Headquarters.open(.locations, "")
+            let source = """
+                new TextEncoder().encode('MESSAGE\\nn:1\\n\(length)\\n' + 'x'.repeat(1500000) + '\\0MESSAGE\\nn:2\\n\\nabc\\0')
+                """
+            #expect(
+                try await readingsOfLarge(Self.stompReader, "frames", of: source, in: page.tab)
+                    == "MESSAGE 1 cut, MESSAGE 2 3")
+            let other = "new TextEncoder().encode('ERROR\\n\(length)\\n' + 'x'.repeat(1500000) + '\\0')"
+            #expect(
+                try await page.tab.evaluate(
+                    """
+                    (() => { try { return [...\(Self.stompReader).frames(\(other))].length; }
+                    catch { return 'refused'; } })()
+                    """) == "refused")
+            try await page.close()
+        }
+
         @Test func `STOMP headers are escaped in the manner of their version`() async throws {
             let page = try await Headquarters.open(.locations, "")
             let tab = page.tab

@@ -72,13 +72,14 @@ const Motions = (() => {
 
   function receive({ topic, payload, retain }) {
     rate.tick();
+    if (payload === null) return ignore('too large');
     if (topic === '/mwm/lastWill') return died(payload);
     if (topic === '/mwm/lastWill/web') return note(text.decode(payload).slice(0, 200));
     // "/mwm/{id}/motion" has an empty part before its first slash.
     const [, , id, kind] = topic.split('/');
     if (kind !== 'motion') return undefined;
     const values = read(payload);
-    if (!values || !id) return ignore('motion');
+    if (!values || !id) return ignore('no motion');
     const device = devices.get(id) ?? appear(id);
     if (!device) return undefined;
     device.sparkline.add(values);
@@ -102,9 +103,9 @@ const Motions = (() => {
     try {
       id = JSON.parse(text.decode(payload)).deviceID;
     } catch {
-      return ignore('last will');
+      return ignore('no last will');
     }
-    if (typeof id !== 'string') return ignore('last will');
+    if (typeof id !== 'string') return ignore('no last will');
     note(`${id.slice(0, 200)} is gone: its last will arrived`);
     const device = devices.get(id);
     if (device) forget(device);
@@ -125,7 +126,7 @@ const Motions = (() => {
 
   function ignore(what) {
     ignored += 1;
-    panel.notice(`A message that is no ${what} was ignored (${ignored} so far)`);
+    panel.notice(`A message that is ${what} was ignored (${ignored} so far)`);
   }
 
   // MARK: Devices

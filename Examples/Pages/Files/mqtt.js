@@ -68,8 +68,14 @@ const Mqtt = (() => {
   }
 
   // Cuts packets out of a stream of bytes.
+  //
+  // A PUBLISH that is too large ends before its payload and has `isCut`: the payload is skipped, because the broker would
+  // send a retained one again and again to a page that closed the connection.
   class Reader {
     #rest = new Uint8Array(0);
+    // The PUBLISH whose payload is being skipped, and how many bytes of that are to come.
+    #skipped = null;
+    #left = 0;
 
     *packets(chunk) {
       let bytes = chunk;
@@ -80,6 +86,15 @@ const Mqtt = (() => {
       }
       let start = 0;
       for (;;) {
+        if (this.#skipped) {
+          const count = Math.min(this.#left, bytes.length - start);
+          this.#left -= count;
+          start += count;
+          if (this.#left > 0) break;
+          const packet = this.#skipped;
+          this.#skipped = null;
+          yield packet;
+        }
         let length = 0;
         let at = start + 1;
         let more = true;
@@ -88,9 +103,20 @@ const Mqtt = (() => {
           length |= (bytes[at] & 0x7f) << shift;
           more = bytes[at] > 0x7f;
         }
-        if (length > LARGEST_PACKET) throw new Error(`a packet is larger than ${LARGEST_PACKET} bytes`);
-        if (more || at + length > bytes.length) break;
-        yield { type: bytes[start] >> 4, flags: bytes[start] & 0x0f, rest: bytes.subarray(at, at + length) };
+        const [type, flags] = [bytes[start] >> 4, bytes[start] & 0x0f];
+        if (length > LARGEST_PACKET && type !== PUBLISH) throw new Error(`a packet is larger than ${LARGEST_PACKET} bytes`);
+        if (more) break;
+        if (length > LARGEST_PACKET) {
+          // The topic, and the packet identifier where there is one.
+          const head = at + 2 <= bytes.length ? 2 + ((bytes[at] << 8) | bytes[at + 1]) + (flags & 6 ? 2 : 0) : Infinity;
+          if (at + head > bytes.length) break;
+          this.#skipped = { type, flags, rest: bytes.slice(at, at + head), isCut: true };
+          this.#left = length - head;
+          start = at + head;
+          continue;
+        }
+        if (at + length > bytes.length) break;
+        yield { type, flags, rest: bytes.subarray(at, at + length) };
         start = at + length;
       }
       this.#rest = bytes.slice(start);
@@ -101,7 +127,7 @@ const Mqtt = (() => {
   //
   // - url, clientID, user, password, keepAlive in seconds, will: { topic, payload, qos, retain }
   // - onConnected({ version }), called once
-  // - onMessage({ topic, payload, qos, retain }), with the payload's bytes
+  // - onMessage({ topic, payload, qos, retain }), with the payload's bytes; null when there are too many
   // - onClosed({ reason, refused }), called once, and the last thing that happens; `refused` says that the broker did
   //   not like the credentials
   // - every(milliseconds, action): a timer that returns its own cancellation
@@ -189,13 +215,13 @@ const Mqtt = (() => {
       }
     }
 
-    #handle({ type, flags, rest }) {
+    #handle({ type, flags, rest, isCut }) {
       const identifier = (rest[0] << 8) | rest[1];
       switch (type) {
         case CONNACK:
           return this.#accepted(rest[1]);
         case PUBLISH:
-          return this.#published(flags, rest);
+          return this.#published(flags, rest, isCut);
         case PUBREL:
           this.#received.delete(identifier);
           return this.#write(encode(PUBCOMP, 0, word(identifier)));
@@ -218,7 +244,7 @@ const Mqtt = (() => {
       return this.#options.onConnected({ version: 'MQTT 3.1.1' });
     }
 
-    #published(flags, rest) {
+    #published(flags, rest, isCut = false) {
       const qos = (flags >> 1) & 3;
       const length = (rest[0] << 8) | rest[1];
       let at = 2 + length;
@@ -233,7 +259,7 @@ const Mqtt = (() => {
         this.#write(encode(qos === 1 ? PUBACK : PUBREC, 0, word(identifier)));
       }
       if (at > rest.length) throw new Error('a PUBLISH ends too early');
-      message.payload = rest.subarray(at);
+      message.payload = isCut ? null : rest.subarray(at);
       if (isNew) this.#options.onMessage(message);
     }
 

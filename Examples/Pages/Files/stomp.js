@@ -26,6 +26,7 @@ const Stomp = (() => {
   const LF = 10;
   const CR = 13;
   const LARGEST_FRAME = 1 << 20;
+  const TOO_LARGE = `a frame is larger than ${LARGEST_FRAME} bytes`;
   const LARGEST_BACKLOG = 1 << 20;
   const utf8 = new TextEncoder();
   const text = new TextDecoder();
@@ -63,10 +64,16 @@ const Stomp = (() => {
   }
 
   // Cuts frames out of a stream of bytes. A WebSocket message mostly holds one frame, but nothing promises that.
+  //
+  // A MESSAGE that is too large has the body null: it is skipped, because the broker would send it again and again to a
+  // page that closed the connection.
   class Reader {
     // As in CONNECTED. Until that has been read nothing is unescaped: an ERROR that refuses CONNECT is shown as it stands.
     version = '1.0';
     #rest = new Uint8Array(0);
+    // The MESSAGE whose body is being skipped, and how many bytes of that are known to come; then a NUL is looked for.
+    #skipped = null;
+    #left = 0;
 
     *frames(chunk) {
       let bytes = chunk;
@@ -77,20 +84,41 @@ const Stomp = (() => {
       }
       let start = 0;
       for (;;) {
+        if (this.#skipped) {
+          const count = Math.min(this.#left, bytes.length - start);
+          this.#left -= count;
+          start += count;
+          const end = bytes.indexOf(0, start);
+          if (this.#left > 0 || end < 0) {
+            start = bytes.length;
+            break;
+          }
+          const frame = this.#skipped;
+          this.#skipped = null;
+          start = end + 1;
+          yield frame;
+        }
         while (bytes[start] === LF || bytes[start] === CR) start += 1;
         const head = this.#endOfHead(bytes, start);
         if (head < 0) break;
         const frame = this.#head(text.decode(bytes.subarray(start, head)));
         const length = frame.headers['content-length'];
-        if (length !== undefined && !/^\d{1,7}$/.test(length)) throw new Error(`content-length "${length}" is no length`);
+        if (length !== undefined && !/^\d{1,10}$/.test(length)) throw new Error(`content-length "${length}" is no length`);
         const end = length === undefined ? bytes.indexOf(0, head) : head + Number(length);
+        if ((end < 0 ? bytes.length : end) - start > LARGEST_FRAME) {
+          if (frame.command !== 'MESSAGE') throw new Error(TOO_LARGE);
+          this.#skipped = { ...frame, body: null };
+          this.#left = length === undefined ? 0 : Number(length);
+          start = head;
+          continue;
+        }
         if (end < 0 || end >= bytes.length) break;
         if (bytes[end] !== 0) throw new Error('a body is longer than its content-length');
         frame.body = text.decode(bytes.subarray(head, end));
         start = end + 1;
         yield frame;
       }
-      if (bytes.length - start > LARGEST_FRAME) throw new Error(`a frame is larger than ${LARGEST_FRAME} bytes`);
+      if (bytes.length - start > LARGEST_FRAME) throw new Error(TOO_LARGE);
       this.#rest = bytes.slice(start);
     }
 
@@ -154,7 +182,7 @@ const Stomp = (() => {
       return this.#withReceipt('SEND', { destination, ...headers }, body);
     }
 
-    // `onMessage` gets { headers, body }. Returns the subscription's id, and a promise of the broker's receipt.
+    // `onMessage` gets { headers, body }; the body of a message that is too large is null. Returns the subscription's id, and a promise of the broker's receipt.
     subscribe(destination, headers, onMessage) {
       const id = `subscription-${++this.#number}`;
       this.#subscriptions.set(id, onMessage);
@@ -168,6 +196,8 @@ const Stomp = (() => {
 
     // Leaves when the broker has seen all that we sent, or after two seconds.
     disconnect() {
+      // What still arrives meanwhile belongs to nobody.
+      this.#subscriptions.clear();
       if (!this.#connected) return this.abort('disconnected');
       const leave = () => this.abort('disconnected');
       setTimeout(leave, 2000);
@@ -196,8 +226,6 @@ const Stomp = (() => {
       const receipt = `${command.toLowerCase()}-${++this.#number}`;
       const start = performance.now();
       const promise = new Promise((resolve, reject) => {
-      // What still arrives meanwhile belongs to nobody.
-      this.#subscriptions.clear();
         this.#receipts.set(receipt, { resolve: () => resolve(performance.now() - start), reject });
       });
       this.#write(encode(command, { ...headers, receipt }, body, this.#reader.version));
