@@ -17,15 +17,25 @@ struct EmbeddedBroker: Sendable {
     /// One line per address, to be printed.
     let lines: [String]
 
+    /// Where the broker listens unless it is asked for another port.
+    struct UsualPorts {
+        var mqtt = 1883
+        var stomp = 61613
+        var ws = 61614
+    }
+
     /// Serves both protocols on their usual ports of the loopback interface, or on others where those are taken, and
     /// the page on any; a port that was asked for is used and no other.
     static func start(
-        for device: Device, _ wishes: DeviceOptions, place: String?
+        for device: Device, _ wishes: DeviceOptions, place: String?, usualPorts: UsualPorts = UsualPorts()
     ) async throws(DeviceFailure) -> EmbeddedBroker {
         var options = LoopbackBrokerOptions()
-        options.mqttPort = .preferred(1883)
-        options.stompPort = .preferred(61613)
-        options.wsPort = .preferred(61614)
+        // A port that was asked for is left to the listener that it was asked for.
+        let taken = [wishes.port, wishes.pagePort]
+        func usual(_ port: Int) -> LoopbackBrokerOptions.Port { taken.contains(port) ? .free : .preferred(port) }
+        options.mqttPort = usual(usualPorts.mqtt)
+        options.stompPort = usual(usualPorts.stomp)
+        options.wsPort = usual(usualPorts.ws)
         if let port = wishes.port {
             switch device {
             case .locations: options.stompPort = .exactly(port)

@@ -3,6 +3,8 @@ import LoopbackBroker
 import TestSupport
 import Testing
 
+@testable import DeviceSupport
+
 /// Which broker the programs use, and where their own one listens.
 @Suite(.turns)
 struct AddressTests {
@@ -23,6 +25,35 @@ struct AddressTests {
         #expect(third.status == .exited(69))
         #expect(third.errors.count == 1)
         #expect(try await device.end() == .exited(0))
+    }
+
+    @Test(arguments: [Device.locations, .motions])
+    func `a port that was asked for is left to the listener that it was asked for`(device: Device) async throws {
+        for option in ["--port", "--page-port"] {
+            // Each of the three is the usual port of one protocol.
+            let usual = [FreePort.next(), FreePort.next(), FreePort.next()]
+            for port in usual {
+                let arguments = [option, "\(port)"] + (option == "--port" ? ["--no-page"] : [])
+                let broker = try await EmbeddedBroker.start(
+                    for: device, options(arguments, for: device), place: nil,
+                    usualPorts: .init(mqtt: usual[0], stomp: usual[1], ws: usual[2]))
+                let address = option == "--port" ? broker.urls[0] : broker.pageAddress ?? ""
+                #expect(address.contains("://127.0.0.1:\(port)"), "\(option) \(port): \(address)")
+                await broker.stop()
+            }
+        }
+    }
+
+    private func options(_ arguments: [String], for device: Device) throws -> DeviceOptions {
+        switch device {
+        case .locations:
+            guard case .run(let options) = try LocationsOptions.parse(arguments, environment: [:]) else { break }
+            return options.common
+        case .motions:
+            guard case .run(let options) = try MotionsOptions.parse(arguments, environment: [:]) else { break }
+            return options.common
+        }
+        throw DeviceFailure(.usage, "\(arguments)")
     }
 
     @Test(arguments: DeviceProgram.allCases)
