@@ -43,9 +43,10 @@ struct LocationsDevice: Sendable {
     private func subscribe() async throws -> STOMPSubscription {
         let mode: STOMPAckMode = options.acknowledgement == .auto ? .auto : .clientIndividual
         do throws(STOMPError) {
-            let receipt: STOMPHeaders = ["receipt": "\(id)-\(textQueue)"]
+            var headers: STOMPHeaders = ["receipt": "\(id)-\(textQueue)"]
+            if mode != .auto { headers.fields += TextList.prefetch.fields }
             let texts = try await link.client.subscribe(
-                to: textQueue, acknowledgement: mode, options: STOMPSubscribeOptions(headers: receipt))
+                to: textQueue, acknowledgement: mode, options: STOMPSubscribeOptions(headers: headers))
             await link.untilConnected()
             post.report("subscribed to \(textQueue)", .faint)
             return texts

@@ -8,6 +8,13 @@ final class TextList: Sendable {
     private let isAnswered: Bool
     private let waiting = Mutex<[STOMPMessage]>([])
 
+    /// How a subscription whose texts are answered says that a hundred at most may wait for that. Each broker takes its own
+    /// header and ignores the others. The option of the client would fail with a broker that is none of these.
+    static var prefetch: STOMPHeaders {
+        let profiles: [STOMPBrokerProfile] = [.rabbitMQ, .activeMQ, .artemis]
+        return STOMPHeaders(profiles.flatMap { $0.prefetchHeaders(messages: 100)?.fields ?? [] })
+    }
+
     /// - Parameter isAnswered: Whether each text is accepted or rejected at the keyboard.
     init(_ post: Fleet.Post, isAnswered: Bool) {
         self.post = post

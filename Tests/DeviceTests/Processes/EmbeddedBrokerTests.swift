@@ -1,4 +1,5 @@
 import Foundation
+import LoopbackBroker
 import TestSupport
 import Testing
 
@@ -54,5 +55,18 @@ struct EmbeddedBrokerTests {
         try await session.send("SEND\r\ndestination:/queue/device.T.text\r\n\r\nhello, driver\0")
         try await device.waitForLine(containing: "text: hello, driver")
         #expect(try await device.end() == .exited(0))
+    }
+
+    @Test func `a device whose texts are answered asks for few of them at a time`() async throws {
+        let (_, output, _) = try await DeviceProgram.locations.run([
+            "--ack", "client-individual", "--frames", "--no-page", "--speed", "2000", "--interval", "10",
+        ])
+        let subscribe = try #require(output.first { $0.hasPrefix(">>> SUBSCRIBE") })
+        #expect(subscribe.contains("prefetch-count:100"), "\(subscribe)")
+        #expect(subscribe.contains("activemq.prefetchSize:100"), "\(subscribe)")
+        let (_, other, _) = try await DeviceProgram.locations.run([
+            "--frames", "--no-page", "--speed", "2000", "--interval", "10",
+        ])
+        #expect(other.first { $0.hasPrefix(">>> SUBSCRIBE") }?.contains("prefetch") == false)
     }
 }
