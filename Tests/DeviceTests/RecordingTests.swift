@@ -201,6 +201,11 @@ struct RecordingTests {
         #expect(pause.note == nil)
     }
 
+    @Test func aMotionWithoutATimeIsOneStepAfterTheLast() throws {
+        #expect(try motions("t,pitch,roll,yaw\n1,1,1,1\n,1,1,1\n1.1,1,1,1\n").offsets == [0, 20_000_000, 100_000_000])
+        #expect(try motions("pitch,roll,yaw,t\n1,1,1,1\n1,1,1\n").offsets == [0, 20_000_000])
+    }
+
     @Test func motionsOfAWrongClockAreReplayedAtFiftyHertz() throws {
         let recording = try motions("time,pitch,roll,yaw\n0,1,1,1\n1608272510,1,1,1\n")
         #expect(recording.offsets == [0, 20_000_000])

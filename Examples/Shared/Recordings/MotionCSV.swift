@@ -28,14 +28,14 @@ struct MotionCSV: CSVFormat {
         guard columns.hasHeader || fields.count == 3 else {
             throw RowProblem(message: "\(fieldCount(fields)), but a row is pitch,roll,yaw")
         }
-        guard fields.count > max(columns.pitch, columns.roll, columns.yaw, columns.time ?? 0) else {
+        guard fields.count > max(columns.pitch, columns.roll, columns.yaw) else {
             throw RowProblem(message: "\(fieldCount(fields)), too few for the header")
         }
         let attitude = Attitude(
             pitch: try angle(fields[columns.pitch], "pitch"), roll: try angle(fields[columns.roll], "roll"),
             yaw: try angle(fields[columns.yaw], "yaw"))
-        let time: Timestamp? = if let column = columns.time { try Self.time(fields[column], columns.unit) } else { nil }
-        return (attitude, time)
+        guard let column = columns.time, column < fields.count, !fields[column].isEmpty else { return (attitude, nil) }
+        return (attitude, try Self.time(fields[column], columns.unit))
     }
 
     private func angle(_ text: String, _ name: String) throws(RowProblem) -> Double {
