@@ -128,7 +128,7 @@ struct LocationsDevice: Sendable {
     private func send(_ fix: Fix, due: Int64?) async throws {
         try await sender.send {
             let now = Timestamp.now().wholeSeconds
-            let time = options.usesRecordedTime ? fix.time ?? now : now
+            let time = options.usesRecordedTime ? fix.plausibleTime ?? now : now
             return LocationPayload.json(deviceID: id, fix: fix, at: time)
         }
         post.fleet.meter.sent(device: post.index, due: due)

@@ -8,6 +8,9 @@ package struct Fix: Sendable, Equatable {
     package var longitude: Double
     package var time: Timestamp?
 
+    /// The time, unless the clock of the device was so wrong that its year is impossible.
+    package var plausibleTime: Timestamp? { time.flatMap { $0.isPlausible ? $0 : nil } }
+
     /// What to say about a pair of numbers that is no place on Earth, or nil when it is one.
     static func problem(latitude: Double, longitude: Double) -> String? {
         if !(-90...90).contains(latitude) { return "latitude \(latitude) is outside -90...90" }

@@ -2,7 +2,7 @@
 package struct Recording<Value: Sendable>: Sendable {
     /// What to call it in messages.
     package let name: String
-    package private(set) var values: [Value] = []
+    package internal(set) var values: [Value] = []
     /// Nanoseconds since the first value; never decreasing.
     package private(set) var offsets: [Int64] = []
     /// Nanoseconds between values that have no time.

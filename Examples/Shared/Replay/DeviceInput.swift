@@ -50,9 +50,10 @@ extension DeviceInput<Fix> {
     package static func locations(_ options: LocationsOptions, _ program: Program) throws(DeviceFailure) -> DeviceInput
     {
         if options.track == "-" { return .live(LiveSource.locations()) }
+        let recording = try RecordingLoader.locations(path: options.track)
         return DeviceInput(
-            try RecordingLoader.locations(path: options.track), unit: "fixes", selection: .thinned(options.interval),
-            options.common, program)
+            options.usesRecordedTime ? recording.withTimes() : recording, unit: "fixes",
+            selection: .thinned(options.interval), options.common, program)
     }
 
     /// What one device replays, beside the track if it is one of a fleet with a name.

@@ -57,6 +57,56 @@ struct EmbeddedBrokerTests {
         #expect(try await device.end() == .exited(0))
     }
 
+    /// The times that fixes of a track are sent with.
+    private func times(of track: String, named name: String, _ arguments: [String]) async throws -> [String] {
+        let scratch = try ScratchDirectory("devices")
+        let broker = try await LoopbackBroker.start()
+        let stranger = try await RawConnection.open(port: broker.ports.stomp ?? 0)
+        try await stranger.send("CONNECT\n\n\0")
+        _ = try await stranger.receive(through: 0)
+        try await stranger.send("SUBSCRIBE\ndestination:/topic/device.*.location\nreceipt:r\n\n\0")
+        _ = try await stranger.receive(through: 0)
+        let (status, output, _) = try await DeviceProgram.locations.run(
+            ["--broker", try broker.stompURL, "--speed", "20", "--track", scratch.write(track, to: name)] + arguments)
+        #expect(status == .exited(0), "\(output)")
+        try await stranger.send("SEND\ndestination:/topic/device.end.location\n\nthe end\0")
+        let bytes = try await stranger.receive { String(decoding: $0, as: UTF8.self).contains("the end") }
+        await broker.stop()
+        return String(decoding: bytes, as: UTF8.self).matches(of: /"ts":"([^"]+)"/).map { String($0.1) }
+    }
+
+    @Test func `recorded times are those of the file, and the present where the file has impossible ones`() async throws
+    {
+        func gpx(_ times: [String]) -> String {
+            let points = times.map { "<trkpt lat='1' lon='2'>\($0.isEmpty ? "" : "<time>\($0)</time>")</trkpt>" }
+            return "<gpx version='1.1'><trk><trkseg>\(points.joined())</trkseg></trk></gpx>"
+        }
+        let recorded = ["--recorded-time"]
+        let gap = ["2014-03-13T17:19:05+01:00", "", "2014-03-13T17:19:08+01:00", ""]
+        #expect(
+            try await times(of: gpx(gap), named: "gap.gpx", recorded) == [
+                "2014-03-13T17:19:05+01:00", "2014-03-13T17:19:06+01:00", "2014-03-13T17:19:08+01:00",
+                "2014-03-13T17:19:09+01:00",
+            ])
+        #expect(
+            try await times(of: "1,2\n1,2\n1,2,2014-03-13T17:19:05Z\n", named: "late.csv", recorded) == [
+                "2014-03-13T17:19:03+00:00", "2014-03-13T17:19:04+00:00", "2014-03-13T17:19:05+00:00",
+            ])
+        // Two rides in one file: each keeps its times.
+        let years = "1,2,2012-03-13T17:19:05Z\n1,2,2014-03-13T17:19:05Z\n"
+        #expect(
+            try await times(of: years, named: "years.csv", recorded) == [
+                "2012-03-13T17:19:05+00:00", "2014-03-13T17:19:05+00:00",
+            ])
+        let wrong = try await times(
+            of: gpx(["0001-01-01T00:00:00Z", "", "2014-03-13T17:19:05Z"]), named: "wrong.gpx", recorded)
+        #expect(wrong.count == 3)
+        for time in wrong {
+            let date = try #require(ISO8601DateFormatter().date(from: time))
+            #expect(abs(date.timeIntervalSinceNow) < 600, "\(wrong)")
+        }
+    }
+
     @Test func `a device whose texts are answered asks for few of them at a time`() async throws {
         let (_, output, _) = try await DeviceProgram.locations.run([
             "--ack", "client-individual", "--frames", "--no-page", "--speed", "2000", "--interval", "10",
