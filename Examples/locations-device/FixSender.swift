@@ -30,11 +30,14 @@ struct FixSender: Sendable {
 
     /// Returns when the fix is on its way; waits while there is no connection, or too much is unconfirmed.
     ///
-    /// - Parameter makeBody: Called when there is a connection.
-    func send(_ makeBody: () -> String) async throws {
+    /// - Parameter makeBody: Called when there is a connection; nil skips the fix.
+    /// - Returns: Whether the fix was sent.
+    func send(_ makeBody: () -> String?) async throws -> Bool {
         await unconfirmed.untilAtMost(Self.maximumUnconfirmed - 1)
+        var isSent = false
         try await link.send { () throws(STOMPError) in
-            let body = Array(makeBody().utf8)
+            guard let text = makeBody() else { return }
+            let body = Array(text.utf8)
             let number = unconfirmed.add(body)
             do throws(STOMPError) {
                 try await write(body, number)
@@ -42,11 +45,14 @@ struct FixSender: Sendable {
                 unconfirmed.remove(number)
                 throw error
             }
+            isSent = true
         }
+        guard isSent else { return false }
         link.tally.add { summary in
             summary.sent += 1
             summary.unconfirmed = (summary.unconfirmed ?? 0) + 1
         }
+        return true
     }
 
     private func write(_ body: [UInt8], _ number: Int) async throws(STOMPError) {

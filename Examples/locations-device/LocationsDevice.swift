@@ -110,7 +110,8 @@ struct LocationsDevice: Sendable {
                 post.announceRun(pass + 1)
             }
             last.value = fix
-            try await send(fix, due: place?.due)
+            // A live fix may have waited for its interval or for a connection since it was read.
+            guard try await send(fix, due: place?.due, if: { !source.isLive || isFresh(fix) }) else { return }
             post.showSent("\(fix)")
         }
         await sender.untilConfirmed()
@@ -125,13 +126,18 @@ struct LocationsDevice: Sendable {
         return false
     }
 
-    private func send(_ fix: Fix, due: Int64?) async throws {
-        try await sender.send {
+    /// - Parameter isWanted: Called when there is a connection; false skips the fix.
+    /// - Returns: Whether the fix was sent.
+    @discardableResult
+    private func send(_ fix: Fix, due: Int64?, if isWanted: () -> Bool = { true }) async throws -> Bool {
+        let isSent = try await sender.send {
+            guard isWanted() else { return nil }
             let now = Timestamp.now().wholeSeconds
             let time = options.usesRecordedTime ? fix.plausibleTime ?? now : now
             return LocationPayload.json(deviceID: id, fix: fix, at: time)
         }
-        post.fleet.meter.sent(device: post.index, due: due)
+        if isSent { post.fleet.meter.sent(device: post.index, due: due) }
+        return isSent
     }
 
     private func shake() async throws {

@@ -16,8 +16,9 @@ package final class LiveSource<Value: Sendable>: Sendable {
         try await channel.next()
     }
 
+    /// - Parameter complete: Adds to a value what is known when it is read.
     fileprivate static func open<Format: CSVFormat>(
-        _: Format.Type, _ file: InputFile
+        _: Format.Type, _ file: InputFile, complete: @escaping @Sendable (Value) -> Value = { $0 }
     ) -> LiveSource where Format.Value == Value {
         let source = LiveSource()
         let channel = source.channel
@@ -29,7 +30,7 @@ package final class LiveSource<Value: Sendable>: Sendable {
             do throws(DeviceFailure) {
                 while let line = try lines.next() {
                     guard let row = try RecordingLoader.row(line, &format, name: name) else { continue }
-                    channel.send(row.value)
+                    channel.send(complete(row.value))
                 }
                 channel.finish()
             } catch {
@@ -45,10 +46,16 @@ package final class LiveSource<Value: Sendable>: Sendable {
 }
 
 extension LiveSource<Fix> {
-    package static func locations() -> LiveSource { open(LocationCSV.self, InputFile(standardInput: ())) }
+    package static func locations() -> LiveSource { locations(InputFile(standardInput: ())) }
 
-    /// For tests: what a file or a pipe brings.
-    static func locations(_ file: InputFile) -> LiveSource { open(LocationCSV.self, file) }
+    /// What a file or a pipe brings. A fix without a time has the time when it was read, from which its age counts.
+    static func locations(_ file: InputFile) -> LiveSource {
+        open(LocationCSV.self, file) { fix in
+            var fix = fix
+            fix.time = fix.time ?? .now().wholeSeconds
+            return fix
+        }
+    }
 }
 
 extension LiveSource<Attitude> {

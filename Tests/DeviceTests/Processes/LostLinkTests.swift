@@ -59,6 +59,45 @@ struct LostLinkTests {
         await broker.stop()
     }
 
+    /// A row of a live source whose fix is 25 seconds old: five more, and it is not sent.
+    private static var agingRow: String {
+        "2,7.25,\(ISO8601DateFormatter().string(from: Date(timeIntervalSinceNow: -25)))\n"
+    }
+
+    @Test func `a live fix that has grown old while there was no connection is skipped`() async throws {
+        let broker = try await LoopbackBroker.start()
+        let relay = try TCPRelay.start(to: broker.ports.stomp ?? 0)
+        let device = try await DeviceProgram.locations.start(
+            ["--broker", "stomp://127.0.0.1:\(relay.port)", "--device-id", "L", "--track", "-"], input: .pipe)
+        try await device.write("1,7.25\n")
+        try await device.waitForLine(containing: "φ:1.0000")
+        relay.cut()
+        try await device.waitForLine(containing: "connection lost: ")
+        try await device.write(Self.agingRow)
+        try await Task.sleep(for: .seconds(7))
+        relay.restore()
+        try await device.waitForLine(containing: "skipped φ:2.0000")
+        try await device.write("3,7.25\n")
+        device.closeInput()
+        #expect(try await device.waitForEnd() == .exited(0))
+        #expect(!device.lines().contains { $0.hasPrefix("φ:2.0000") }, "\(device.report)")
+        let summary = device.lines().last ?? ""
+        #expect(summary.hasPrefix("summary: 2 fixes sent, 1 old fix skipped, 0 unconfirmed"), "\(summary)")
+        await broker.stop()
+    }
+
+    @Test func `a live fix that has grown old while it waited for its interval is skipped`() async throws {
+        let device = try await DeviceProgram.locations.start(
+            ["--device-id", "L", "--track", "-", "--interval", "7", "--no-page"], input: .pipe)
+        try await device.write("1,7.25\n")
+        try await device.waitForLine(containing: "φ:1.0000")
+        try await device.write(Self.agingRow)
+        device.closeInput()
+        #expect(try await device.waitForEnd() == .exited(0))
+        let summary = device.lines().last ?? ""
+        #expect(summary.hasPrefix("summary: 1 fix sent, 1 old fix skipped, 0 unconfirmed"), "\(device.report)")
+    }
+
     @Test func `a fix that the broker has refused is not reported as unconfirmed`() async throws {
         let broker = try await LoopbackBroker.start()
         broker.changeFaults { $0.forbiddenTopics = ["/topic/device.H.location"] }
