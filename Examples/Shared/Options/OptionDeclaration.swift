@@ -104,7 +104,8 @@ extension OptionDeclaration {
         "--heart-beat", "OUT,IN", for: .locations,
         "Heart-beats in milliseconds, sent and wanted; 0 is none. Default: 60000,20000.")
     static let keepAlive = OptionDeclaration(
-        "--keep-alive", "S", for: .motions, "Keep alive in seconds; 0 turns it off. Default: 60.")
+        "--keep-alive", "S", for: .motions, "Keep alive in seconds; 0 turns it off, behind a proxy use 45. Default: 60."
+    )
     static let ack = OptionDeclaration(
         "--ack", "MODE", for: .locations,
         "auto, or client-individual: the keys a and r accept or reject the oldest text. Default: auto.")
