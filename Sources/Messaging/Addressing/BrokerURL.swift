@@ -123,7 +123,7 @@ public struct BrokerURL: Sendable, Hashable {
         if scheme == .unix {
             // unix:/path and unix:///path name the same socket.
             if rest.starts(with: slashes) { rest = rest.dropFirst(2) }
-            guard let path = URLAuthority.decoded(rest), !path.isEmpty else {
+            guard let path = PercentEncoding.decoded(rest), !path.isEmpty else {
                 throw Self.bad(text, "it names no socket")
             }
             endpoint = .unix(path: path)

@@ -1,3 +1,5 @@
+import Transport
+
 /// The part of a URL between its slashes and its path: `[user[:password]@]host[:port]`.
 struct URLAuthority {
     /// What is wrong with it, as the end of a sentence.
@@ -17,12 +19,12 @@ struct URLAuthority {
             rest = text[(at + 1)...]
             let split = info.firstIndex(of: UInt8(ascii: ":"))
             let password = split.map { info[($0 + 1)...] }
-            guard let user = Self.decoded(info[..<(split ?? info.endIndex)]),
-                password == nil || password.flatMap(Self.decoded) != nil
+            guard let user = PercentEncoding.decoded(info[..<(split ?? info.endIndex)]),
+                password == nil || password.flatMap(PercentEncoding.decoded) != nil
             else {
                 throw Flaw(reason: "its user name or password is not percent-encoded UTF-8")
             }
-            credentials = Credentials(userName: user, password: password.flatMap(Self.decoded))
+            credentials = Credentials(userName: user, password: password.flatMap(PercentEncoding.decoded))
         } else {
             credentials = nil
         }
@@ -49,7 +51,7 @@ struct URLAuthority {
             throw Flaw(reason: "the % before the interface of its address must be written as %25: [\(zone)]")
         }
         guard !name.isEmpty else { throw Flaw(reason: "it names no host") }
-        guard let host = Self.decoded(name) else {
+        guard let host = PercentEncoding.decoded(name) else {
             throw Flaw(reason: "its host '\(Self.string(name))' is not percent-encoded UTF-8")
         }
         guard host.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else {
@@ -77,33 +79,5 @@ struct URLAuthority {
     static func string(_ bytes: ArraySlice<UInt8>) -> String {
         // The bytes are cut out of a valid string at ASCII characters, so that nothing is repaired here.
         String(decoding: bytes, as: UTF8.self)
-    }
-
-    static func decoded(_ bytes: ArraySlice<UInt8>) -> String? {
-        var result: [UInt8] = []
-        var index = bytes.startIndex
-        while index < bytes.endIndex {
-            if bytes[index] == UInt8(ascii: "%") {
-                guard index + 2 < bytes.endIndex, let high = hexDigit(bytes[index + 1]),
-                    let low = hexDigit(bytes[index + 2])
-                else { return nil }
-                result.append(high << 4 | low)
-                index += 3
-            } else {
-                result.append(bytes[index])
-                index += 1
-            }
-        }
-        guard !result.contains(0) else { return nil }
-        return String(validating: result, as: UTF8.self)
-    }
-
-    private static func hexDigit(_ byte: UInt8) -> UInt8? {
-        switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
-        case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
-        case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
-        default: nil
-        }
     }
 }

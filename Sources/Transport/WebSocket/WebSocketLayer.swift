@@ -77,7 +77,7 @@ package final class WebSocketLayer: ByteLayer {
             self.subprotocol = subprotocol
             isOpen = true
         case .refused(let response):
-            throw Self.refusal(response, peerName, host: handshake.request.host)
+            throw RefusedWebSocket(of: handshake.request, by: peerName).error(response)
         }
     }
 
@@ -110,52 +110,5 @@ package final class WebSocketLayer: ByteLayer {
         // A refusal counts although its body has not ended; without one there is no outcome.
         try? handshake.streamEnded()
         try judge()
-    }
-
-    private static func refusal(
-        _ response: WebSocketRefusedResponse, _ peer: String, host: String
-    ) -> TransportError {
-        let reason = OneLine.text(response.reason, limit: 200)
-        let status = reason.isEmpty ? "\(response.status)" : "\(response.status) \(reason)"
-        let words: String
-        switch response.status {
-        case 300..<400:
-            let location = response.location ?? "nowhere"
-            let advice =
-                leads(location, awayFrom: host)
-                ? "Use that address, unless it is the login page of a network: then log in there first."
-                : "Use that address."
-            words = "redirects to \(OneLine.text(location, limit: 200)). \(advice)"
-        case 401:
-            let challenges = OneLine.text(response.authenticationChallenges.joined(separator: ", "), limit: 200)
-            words = "requires credentials (\(challenges)). Set the header Authorization in the WebSocket options."
-        case 403:
-            words =
-                "answered: \(excerpt(response.body)). Check the token, signature or cookie of the handshake, and whether this client may connect."
-        case 404:
-            words =
-                "has no WebSocket at this path. Check the path of the URL, which is often /mqtt, and /ws for RabbitMQ."
-        default:
-            words = "answered: \(excerpt(response.body))."
-        }
-        return TransportError(
-            .webSocketRefused, "\(peer) refused the WebSocket with status \(status). It \(words)",
-            concernsCredentials: response.status == 401 || response.status == 403)
-    }
-
-    /// Whether the address of a redirect has another host, as that of a network's login page.
-    private static func leads(_ location: String, awayFrom host: String) -> Bool {
-        guard let start = location.firstRange(of: "//")?.upperBound else { return false }
-        let authority = location[start...].prefix { !"/?#".contains($0) }
-        let place = authority.split(separator: "@").last ?? ""
-        return !(place.lowercased() + ":").hasPrefix(host.lowercased() + ":")
-            && !place.lowercased().hasPrefix("[\(host.lowercased())]")
-    }
-
-    /// The beginning of an error page, on one line.
-    private static func excerpt(_ body: [UInt8]) -> String {
-        let text = String(decoding: body.prefix(200), as: UTF8.self)
-        let scalars = text.unicodeScalars.map { $0.properties.generalCategory == .control ? " " : Character($0) }
-        return scalars.isEmpty ? "nothing" : "'\(String(scalars))'"
     }
 }

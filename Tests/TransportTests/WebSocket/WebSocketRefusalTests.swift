@@ -7,7 +7,10 @@ import Wire
 /// Servers that do not open a WebSocket, over real sockets.
 @Suite(.turns) struct WebSocketRefusalTests {
     /// Connects to a server that reads the request, answers with `answer` and ends the connection.
-    private func refusal(_ answer: String?, timeout: Int64 = 60_000_000_000) async throws -> TransportError? {
+    private func refusal(
+        _ answer: String?, target: String = "/ws", headers: [(name: String, value: String)] = [],
+        timeout: Int64 = 60_000_000_000
+    ) async throws -> TransportError? {
         let streams = Collected<SocketStream>()
         let listener = try await Listener.listen(on: .host("127.0.0.1", port: 0), loop: .shared) { stream in
             streams.append(stream)
@@ -15,10 +18,12 @@ import Wire
             Link(machine: FakeServerMachine(answer), loop: .shared, maximumOutboxBytes: 1 << 20).attach(stream)
         }
         var failure: TransportError?
+        var options = WebSocketOptions()
+        options.headers = headers
         do throws(TransportError) {
             let layer = try WebSocketLayer(
-                host: "localhost", port: listener.port, isSecure: false, target: "/ws", subprotocols: ["mqtt"],
-                options: WebSocketOptions(), textMessages: nil)
+                host: "localhost", port: listener.port, isSecure: false, target: target, subprotocols: ["mqtt"],
+                options: options, textMessages: nil)
             let stream = try await Connector.connect(
                 to: .host("127.0.0.1", port: listener.port), timeout: 60_000_000_000, loop: .shared)
             let layers = LayerStack(
@@ -64,6 +69,69 @@ import Wire
         let failure = try await refusal(answer)
         #expect(failure?.code == .webSocketRefused)
         for word in words { #expect(failure?.message.contains(word) == true, "\(failure?.message ?? "none")") }
+    }
+
+    /// Gateways repeat the address of the request, and pages of errors even its fields.
+    @Test(arguments: [
+        ("301 Moved", "Location: /mqtt/?token=SECRET-1234&a=b\r\n", "", "/mqtt/?•••. Use that address."),
+        (
+            "302 Found", "Location: https://u:SECRET-1234@localhost/\r\n", "",
+            "https://•••@localhost/. Use that address."
+        ),
+        ("302 Found", "Location: //SECRET-1234@portal/x@y#SECRET-1234\r\n", "", "//•••@portal/x@y#•••"),
+        ("301 Moved", "Location: /SECRET-1234/\r\n", "", "/•••/"),
+        ("403 Forbidden", "", "no /ws?token=SECRET-1234&a=b here", "'no /ws?••• here'"),
+        ("403 Forbidden", "", "/ws?token=SECRET-1234&amp;a=b", "'/ws?token=•••&amp;a=b'"),
+        ("403 Forbidden", "", "token SECRET-4321+x/y= expired", "'token ••• expired'"),
+        ("503 Busy", "", "\(String(repeating: "x", count: 190))/ws?token=SECRET-1234&a=b", "/ws?•••"),
+        ("500 of /ws?token=SECRET-1234&a=b", "", "Bearer SECRET-5678", "500 of /ws?•••. It answered: '•••'"),
+        ("500 Oops", "", "Cookie: id=SECRET-9012; a=b", "'Cookie: •••'"),
+        ("500 Oops", "", "id is SECRET-9012, a is b", "'id is •••, a is b'"),
+        ("401 No", "WWW-Authenticate: Bearer error=\"SECRET-5678 expired\"\r\n", "", "(Bearer error=\"••• expired\")"),
+    ])
+    func `an answer that repeats secrets of the request does not get them into the error`(
+        status: String, field: String, body: String, words: String
+    ) async throws {
+        let failure = try await refusal(
+            "HTTP/1.1 \(status)\r\n\(field)Content-Length: \(body.utf8.count)\r\n\r\n\(body)",
+            target: "/ws?token=SECRET-1234&a=b" + (body.contains("4321") ? "&sig=SECRET-4321%2Bx%2Fy%3D" : ""),
+            headers: [("Authorization", "Bearer SECRET-5678"), ("Cookie", "id=SECRET-9012; a=b")])
+        #expect(failure?.code == .webSocketRefused)
+        #expect(failure?.message.contains("SECRET") == false, "\(failure?.message ?? "none")")
+        #expect(failure?.message.contains(words) == true, "\(failure?.message ?? "none")")
+    }
+
+    struct Advice: Sendable {
+        let answer: String
+        var target = "/ws"
+        var headers: [String] = []
+        let words: [String]
+        var others: [String] = []
+    }
+
+    @Test(arguments: [
+        Advice(
+            answer: "401 No\r\nWWW-Authenticate: Bearer", headers: ["authorization"],
+            words: ["requires credentials (Bearer).", "refused those in the header Authorization", "expired"],
+            others: ["Set the header"]),
+        Advice(
+            answer: "401 No", words: ["requires credentials. Set the header Authorization in the WebSocket options."],
+            others: ["()", "query"]),
+        Advice(
+            answer: "401 No", target: "/ws?token=x",
+            words: ["Set the header Authorization", "query of the URL", "expired"]),
+        Advice(answer: "400 Bad Request", words: ["A proxy in front", "Upgrade and Connection"]),
+        Advice(answer: "426 Upgrade Required", words: ["A proxy in front", "Upgrade and Connection"]),
+        Advice(answer: "503 Busy", words: ["answered: nothing."], others: ["proxy"]),
+    ])
+    func `the advice fits what was sent and what came back`(_ advice: Advice) async throws {
+        let failure = try await refusal(
+            "HTTP/1.1 \(advice.answer)\r\nContent-Length: 0\r\n\r\n", target: advice.target,
+            headers: advice.headers.map { ($0, "Bearer abc") })
+        #expect(failure?.code == .webSocketRefused)
+        let message = failure?.message ?? "none"
+        for word in advice.words { #expect(message.contains(word), "\(message)") }
+        for word in advice.others { #expect(!message.contains(word), "\(message)") }
     }
 
     @Test(arguments: [
