@@ -5,6 +5,8 @@ import Wire
 /// The client's side of a WebSocket between a stream and an engine that reads messages as a stream of bytes.
 package final class WebSocketLayer: ByteLayer {
     private var handshake: WebSocketClientHandshake
+    /// The bytes of the handshake's request, until they are sent.
+    private var request: [UInt8] = []
     private var traffic: WebSocketTraffic
     private var peerName: String { traffic.peerName }
     package private(set) var isOpen = false
@@ -33,8 +35,10 @@ package final class WebSocketLayer: ByteLayer {
         let key = (0..<WebSocketKey.size).map { _ in UInt8.random(in: 0...255, using: &generator) }
         do throws(WebSocketError) {
             handshake = try WebSocketClientHandshake(request, keyBytes: key)
+            // Now, so that a mistake in the options is reported without a server.
+            try handshake.writeRequest(into: &self.request)
         } catch {
-            throw TransportError(.badURL, error.message)
+            throw TransportError(.badURL, "The WebSocket handshake cannot be sent: \(error.message)")
         }
     }
 
@@ -43,11 +47,8 @@ package final class WebSocketLayer: ByteLayer {
     package func stopValidatingText() { traffic.stopValidatingText() }
 
     package func opened(at now: Int64, wire: inout [UInt8]) throws(TransportError) {
-        do throws(WebSocketError) {
-            try handshake.writeRequest(into: &wire)
-        } catch {
-            throw TransportError(.badURL, "The WebSocket handshake cannot be sent: \(error.message)")
-        }
+        wire += request
+        request = []
     }
 
     package func receive(
