@@ -71,7 +71,7 @@ extension ErrorCode where Failure: TransportErrorCodes {
 
     // TLS
 
-    /// OpenSSL 3 is not on this machine; the message says what to install.
+    /// Neither OpenSSL 3 nor 4 is on this machine; the message says what to install.
     public static var tlsUnavailable: Self { Self("tlsUnavailable") }
     /// The TLS options cannot be used: an unreadable file, a key that does not belong to its certificate.
     public static var tlsConfiguration: Self { Self("tlsConfiguration") }

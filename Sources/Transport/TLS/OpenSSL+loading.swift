@@ -9,10 +9,13 @@ package struct OpenSSLLibrary: @unchecked Sendable {
     private let handle: UnsafeMutableRawPointer
     private let name: String
 
+    /// Whether there is a function of this name.
+    func has(_ symbol: String) -> Bool { unsafe dlsym(handle, symbol) != nil }
+
     /// A function by its name in C; libcrypto's are found through libssl, which depends on it.
     package func function<Function>(_ symbol: String) throws(TransportError) -> Function {
         guard let address = unsafe dlsym(handle, symbol) else {
-            throw OpenSSL.unavailable("\(name) has no \(symbol): it is not OpenSSL 3")
+            throw OpenSSL.unavailable("\(name) has no \(symbol): it is not OpenSSL 3 or 4")
         }
         // The symbol has the C type that its caller names.
         return unsafe unsafeBitCast(address, to: Function.self)
@@ -20,29 +23,34 @@ package struct OpenSSLLibrary: @unchecked Sendable {
 
     /// Loads the first of `names` that can be loaded.
     package static func open(_ names: [String]) throws(TransportError) -> OpenSSLLibrary {
-        var reason = "this system has no place where it would be"
+        var reason: String?
         for name in names {
             if let handle = unsafe dlopen(name, RTLD_NOW | RTLD_LOCAL) {
                 return unsafe OpenSSLLibrary(handle: handle, name: name)
             }
-            reason = unsafe dlerror().map { unsafe String(cString: $0) } ?? "\(name) cannot be loaded"
+            let error = unsafe dlerror().map { unsafe String(cString: $0) } ?? "\(name) cannot be loaded"
+            // The first place is where most systems have it.
+            reason = reason ?? error
         }
-        throw OpenSSL.unavailable(reason)
+        throw OpenSSL.unavailable(reason ?? "this system has no place where it would be")
     }
 
-    /// Where the system keeps it.
+    /// Where the system keeps it, OpenSSL 3 first: it is what the tests run with.
     package static var usualNames: [String] {
         #if os(macOS)
             // Absolute and versioned: the system's own unversioned stub ends the process that opens it.
-            return [
-                "/opt/homebrew/opt/openssl@3/lib/libssl.3.dylib", "/usr/local/opt/openssl@3/lib/libssl.3.dylib",
-                "/opt/local/libexec/openssl3/lib/libssl.3.dylib",
-            ]
+            return [3, 4].flatMap { version in
+                [
+                    "/opt/homebrew/opt/openssl@\(version)/lib/libssl.\(version).dylib",
+                    "/usr/local/opt/openssl@\(version)/lib/libssl.\(version).dylib",
+                    "/opt/local/libexec/openssl\(version)/lib/libssl.\(version).dylib",
+                ]
+            }
         #elseif canImport(Darwin)
             return []
         #else
             let folders = ["/usr/lib64", "/usr/lib", "/lib", "/usr/local/lib64", "/usr/local/lib"]
-            return ["libssl.so.3"] + folders.map { $0 + "/libssl.so.3" }
+            return ["libssl.so.3", "libssl.so.4"].flatMap { name in [name] + folders.map { "\($0)/\(name)" } }
         #endif
     }
 }
@@ -84,7 +92,7 @@ extension OpenSSL {
         if reason.contains("Dynamic loading not supported") {
             return TransportError(
                 .tlsUnavailable,
-                "TLS needs OpenSSL 3 (libssl), which a fully static program cannot load. Link dynamically, or end TLS in a "
+                "TLS needs OpenSSL 3 or 4 (libssl), which a fully static program cannot load. Link dynamically, or end TLS in a "
                     + "proxy on the same machine (\(reason)).")
         }
         #if os(macOS)
@@ -96,10 +104,11 @@ extension OpenSSL {
         #elseif canImport(Android)
             let advice = "the app has to bring it; name its libssl in libraryPath of the TLS options"
         #else
-            let advice = "install the package libssl3 (Debian, Ubuntu), openssl-libs (Fedora) or libssl3 (Alpine)"
+            let advice =
+                "install the package libssl3 (Debian, Ubuntu), openssl-libs or openssl3-libs (Fedora) or libssl3 (Alpine)"
         #endif
         return TransportError(
-            .tlsUnavailable, "TLS needs OpenSSL 3 (libssl), which is not usable: \(advice) (\(reason)).")
+            .tlsUnavailable, "TLS needs OpenSSL 3 or 4 (libssl), which is not usable: \(advice) (\(reason)).")
     }
 }
 

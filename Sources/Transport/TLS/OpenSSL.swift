@@ -1,4 +1,4 @@
-/// The functions of OpenSSL 3 that are used, found with `dlsym`: neither headers nor a link-time dependency.
+/// The functions of OpenSSL 3 and 4 that are used, found with `dlsym`: neither headers nor a link-time dependency.
 ///
 /// Signatures are those of the manual pages of OpenSSL 3.0. Pointers to its opaque types are `OpaquePointer`, `long`
 /// is `Int`, `size_t` is `Int`, `unsigned long` is `UInt`.

@@ -57,25 +57,21 @@ struct OpenSSLStore {
         }
         let prepare: @convention(c) (UInt64, Pointer?) -> Int32 = try unsafe openSSL.library.function(
             "OPENSSL_init_crypto")
-        let find: @convention(c) (OpenSSL.Chars?) -> Pointer? = try unsafe openSSL.library.function("ENGINE_by_id")
-        let begin: @convention(c) (Pointer?) -> Int32 = try unsafe openSSL.library.function("ENGINE_init")
-        let free: @convention(c) (Pointer?) -> Int32 = try unsafe openSSL.library.function("ENGINE_free")
-        let load: @convention(c) (Pointer?, OpenSSL.Chars?, Pointer?, UnsafeMutableRawPointer?) -> Pointer? =
-            try unsafe openSSL.library.function("ENGINE_load_private_key")
+        let engines = try OpenSSLEngines(openSSL.library, for: identity)
         // Engines in files of their own.
         let dynamicEngines: UInt64 = 0x400
         _ = prepare(dynamicEngines, nil)
-        guard let engine = unsafe find(name) else {
+        guard let engine = unsafe engines.find(name) else {
             throw unusable(
                 "OpenSSL has no engine '\(name)' (\(openSSL.takeError().text)). For 'pkcs11' install "
                     + "libengine-pkcs11-openssl (Debian, Ubuntu) or openssl-pkcs11 (Fedora)")
         }
-        defer { _ = unsafe free(engine) }
+        defer { _ = unsafe engines.free(engine) }
         // It stays initialized for as long as the process lives: keys depend on it.
-        guard unsafe begin(engine) == 1 else {
+        guard unsafe engines.begin(engine) == 1 else {
             throw unusable("the engine '\(name)' does not start: \(openSSL.takeError().text)")
         }
-        guard let found = unsafe load(engine, key, method, data) else { throw notFound }
+        guard let found = unsafe engines.load(engine, key, method, data) else { throw notFound }
         return unsafe found
     }
 
@@ -88,9 +84,12 @@ struct OpenSSLStore {
             try unsafe openSSL.library.function("OSSL_PROVIDER_try_load")
         let keepsOthers: Int32 = 1
         if unsafe isAvailable(nil, provider) == 1 || load(nil, provider, keepsOthers) != nil { return }
+        let engine =
+            OpenSSLEngines.exist(in: openSSL.library)
+            ? "; or use an engine, with '\(Self.engine)pkcs11:' before the URI" : ""
         throw unusable(
             "OpenSSL has no provider '\(provider)' (\(openSSL.takeError().text)). Install pkcs11-provider and name its module in "
-                + "OpenSSL's configuration; or use an engine, with '\(Self.engine)pkcs11:' before the URI")
+                + "OpenSSL's configuration\(engine)")
     }
 
     private func keyOfStore(
@@ -132,7 +131,39 @@ struct OpenSSLStore {
         return unusable("no private key was found at its URI (\(reason)). Check the URI, the token, and \(advice)")
     }
 
-    private func unusable(_ reason: String) -> TransportError {
+    private func unusable(_ reason: String) -> TransportError { .unusableKey(of: identity, reason) }
+}
+
+/// The functions for engines, which OpenSSL 4 does not have any more.
+// Safe to hold: functions of a library that is never unloaded.
+@safe
+struct OpenSSLEngines {
+    let find: @convention(c) (OpenSSL.Chars?) -> OpaquePointer?
+    let begin: @convention(c) (OpaquePointer?) -> Int32
+    let free: @convention(c) (OpaquePointer?) -> Int32
+    let load:
+        @convention(c) (OpaquePointer?, OpenSSL.Chars?, OpaquePointer?, UnsafeMutableRawPointer?) -> OpaquePointer?
+
+    static func exist(in library: OpenSSLLibrary) -> Bool { library.has("ENGINE_by_id") }
+
+    /// - Throws: `tlsConfiguration` for a library without engines.
+    init(_ library: OpenSSLLibrary, for identity: TLSIdentity) throws(TransportError) {
+        guard Self.exist(in: library) else {
+            throw TransportError.unusableKey(
+                of: identity,
+                "this OpenSSL has no engines. Use the key through a provider, with a URI that begins with 'pkcs11:' for example"
+            )
+        }
+        // The types above are those of the functions in C, by their manual pages.
+        try unsafe find = library.function("ENGINE_by_id")
+        try unsafe begin = library.function("ENGINE_init")
+        try unsafe free = library.function("ENGINE_free")
+        try unsafe load = library.function("ENGINE_load_private_key")
+    }
+}
+
+extension TransportError {
+    fileprivate static func unusableKey(of identity: TLSIdentity, _ reason: String) -> TransportError {
         TransportError(.tlsConfiguration, "The stored key of \(identity) cannot be used: \(reason).")
     }
 }

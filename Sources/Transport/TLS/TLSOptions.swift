@@ -235,8 +235,8 @@ public struct TLSImplementation: Sendable, Hashable {
     public static let automatic = TLSImplementation(kind: .automatic)
     /// Network.framework; elsewhere connections fail with `tlsUnavailable`.
     public static let system = TLSImplementation(kind: .system)
-    /// OpenSSL 3, loaded when the first connection needs it; on iOS, tvOS, watchOS and visionOS it does not exist, and
-    /// connections fail with `tlsUnavailable`.
+    /// OpenSSL 3, or 4 where there is no 3, loaded when the first connection needs it; no test has run with 4. On iOS, tvOS,
+    /// watchOS and visionOS it does not exist, and connections fail with `tlsUnavailable`.
     public static let openSSL = TLSImplementation(kind: .openSSL)
 }
 
