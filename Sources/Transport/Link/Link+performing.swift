@@ -39,6 +39,7 @@ extension Link where Machine: ~Copyable {
         let sends =
             waiting > 0 && state.callersMaySend
             && ((urgent && machine.value.isLatencyBound) || waiting >= Self.selfSendThreshold)
+            && !state.receivedIsUnshown
         if sends { state.sending = true }
         return LinkAction(sends: sends, wakes: claimSettle(&state, toSend: waiting > 0 && !sends))
     }

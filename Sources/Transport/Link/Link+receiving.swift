@@ -82,9 +82,10 @@ extension Link where Machine: ~Copyable {
                 state.withLock { state in
                     count = machine.value.receive(span, at: now, into: afterLock)
                     (wantsClose, tap) = (machine.value.wantsClose, state.tap)
+                    if tap != nil { state.receivedIsUnshown = true }
                 }
             } while afterLock.isReceiving
-            if let tap, count > 0 { tap.received(span.extracting(..<count)) }
+            if let tap { show(span.extracting(..<count), to: tap) }
             afterLock.perform(span)
             consumed += count
             // A machine may stop early to have its effects performed; nothing consumed means that it needs more.
@@ -92,6 +93,12 @@ extension Link where Machine: ~Copyable {
             if wantsClose { return bytes.byteCount }
         }
         return consumed
+    }
+
+    /// Shows what was received. Callers' threads send nothing meanwhile: what they leave to the loop, it sends when it settles.
+    private func show(_ bytes: RawSpan, to tap: any LinkTap) {
+        if bytes.byteCount > 0 { tap.received(bytes) }
+        state.withLock { $0.receivedIsUnshown = false }
     }
 
     private func receiveThroughLayers(_ layers: LayerStack, _ bytes: RawSpan, at now: Int64) {

@@ -127,7 +127,7 @@ extension Link where Machine: ~Copyable {
                 loopHasToSettle = claimSettle(&state)
                 return .done
             }
-            if rounds == 0 || (!isLoop && !state.callersMaySend) { return .handOver }
+            if rounds == 0 || (!isLoop && (!state.callersMaySend || state.receivedIsUnshown)) { return .handOver }
             rounds -= 1
             wireIsChunk = layers == nil
             if let layers {

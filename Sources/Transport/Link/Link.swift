@@ -258,6 +258,9 @@ package struct LinkState: ~Copyable, Sendable {
     @usableFromInline package var callersMaySend = false
     /// Whether a thread owns `wire`; it checks the outbox again before it ends.
     @usableFromInline package var sending = false
+    /// Whether the tap has not seen yet what the machine has received last. Until it has, callers send nothing, so that it
+    /// sees answers behind what they answer.
+    @usableFromInline package var receivedIsUnshown = false
     /// Whether the loop was asked to settle and has not done so yet.
     @usableFromInline package var settleIsDue = false
     @usableFromInline package var readingIsPaused = false

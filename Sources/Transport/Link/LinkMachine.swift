@@ -107,7 +107,8 @@ package struct LinkProgress: Sendable, Equatable {
 
 /// Sees what a link exchanges with its peer, in the clear and in whole frames: for inspectors.
 ///
-/// Called outside the link's lock, in the order of the bytes of each direction; `sent` also on the threads of callers.
+/// Called outside the link's lock, in the order of the bytes of each direction, and with an answer behind what it answers;
+/// `sent` also on the threads of callers.
 /// Bytes that are seen as sent were taken out of the outbox; they may not have arrived.
 package protocol LinkTap: AnyObject, Sendable {
     /// Whether anybody looks at the traffic at present. Otherwise the link need not have all bytes in one piece.
