@@ -104,6 +104,21 @@ package final class Directory: OpenDirectory {
 }
 
 extension FileSystem {
+    /// The names in a folder that do not begin with a dot; none if it cannot be read.
+    static func names(in folder: String) -> [String] {
+        guard let directory = unsafe opendir(folder) else { return [] }
+        defer { _ = unsafe closedir(directory) }
+        var names: [String] = []
+        while let entry = unsafe readdir(directory) {
+            // Safe: a text with its end in an entry that lives until the next call. The entry may be shorter than its type, which is
+            // why the name is not copied out of it as a whole.
+            let start = unsafe UnsafeRawPointer(entry) + (MemoryLayout<dirent>.offset(of: \.d_name) ?? 0)
+            let name = unsafe String(cString: start.assumingMemoryBound(to: CChar.self))
+            if !name.hasPrefix(".") { names.append(name) }
+        }
+        return names
+    }
+
     /// Calls the system again as long as a signal interrupts the call.
     static func uninterrupted(_ call: () -> Int32) -> Int32 {
         while true {

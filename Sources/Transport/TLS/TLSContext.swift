@@ -78,7 +78,12 @@ final class TLSContext: @unchecked Sendable {
             if options.judgesChain || options.preSharedKey != nil { return verify(mode: 1) }
             return unsafe openSSL.contextSetVerify(pointer, 0, nil)
         }
-        if options.trust.usesSystem { _ = unsafe openSSL.contextSystemPaths(pointer) }
+        if options.trust.usesSystem {
+            _ = unsafe openSSL.contextSystemPaths(pointer)
+            #if os(Android)
+                addAuthorities(inFirstOf: SystemAuthorities.folders)
+            #endif
+        }
         try add(options.trust.authorities)
         verify(mode: 1)
         if options.revocation != .unchecked { try askForStatus() }
@@ -102,16 +107,23 @@ final class TLSContext: @unchecked Sendable {
         unsafe openSSL.contextSetVerifier(pointer, verifyPeer, Unmanaged.passUnretained(self).toOpaque())
     }
 
-    private func add(_ authorities: [PEMSource]) throws(TransportError) {
+    /// Trusts every authority in the files of the first folder that has any. What cannot be read is left out, as OpenSSL does.
+    func addAuthorities(inFirstOf folders: [String]) {
+        for file in SystemAuthorities.files(inFirstOf: folders) { try? add(.file(file)) }
+    }
+
+    private func add(_ source: PEMSource) throws(TransportError) {
         let store = unsafe openSSL.contextStore(pointer)
-        for source in authorities {
-            let certificates = try unsafe PEMReader(openSSL: openSSL).certificates(source, "trusted authorities")
-            for index in unsafe certificates.indices {
-                // Adding one twice is no error.
-                _ = unsafe openSSL.storeAdd(store, certificates[index])
-            }
-            unsafe openSSL.free(certificates)
+        let certificates = try unsafe PEMReader(openSSL: openSSL).certificates(source, "trusted authorities")
+        for index in unsafe certificates.indices {
+            // Adding one twice is no error.
+            _ = unsafe openSSL.storeAdd(store, certificates[index])
         }
+        unsafe openSSL.free(certificates)
+    }
+
+    private func add(_ authorities: [PEMSource]) throws(TransportError) {
+        for source in authorities { try add(source) }
         // Whom the user names is trusted, whether it is a root or not.
         let partialChain: UInt = 0x80000
         if !authorities.isEmpty {

@@ -27,6 +27,12 @@ enum TLSFailure {
                 .certificateSelfSigned,
                 "\(whose) is self-signed. If you know it, add it to `trust` of the TLS options.")
         case 2, 19, 20, 21, 27:
+            if context.options?.trust.usesSystem == true, let missing = SystemAuthorities(context.openSSL).missing {
+                return TransportError(
+                    .certificateUntrusted,
+                    "\(whose) is signed by '\(rejection.issuer)', and this system has no authorities at all (\(missing)). "
+                        + SystemAuthorities.advice)
+            }
             let judgement =
                 context.options?.trust == .system ? "this system does not trust" : "the TLS options do not trust"
             return TransportError(

@@ -1,3 +1,4 @@
+import Foundation
 import TestSupport
 import Testing
 import Transport
@@ -6,7 +7,7 @@ import Transport
 @Suite(.turns)
 struct TLSRefusalTests {
     /// Connects and returns the error that has to come.
-    private func refusal(
+    fileprivate static func refusal(
         _ pair: Certificates.Pair, version: TLSTestServer.Version? = nil, host: String = "localhost",
         _ change: (inout TLSOptions) -> Void = { _ in }
     ) async throws -> TransportError {
@@ -48,20 +49,20 @@ struct TLSRefusalTests {
     }
 
     @Test func `an expired certificate is refused with its last day`() async throws {
-        let error = try await refusal(Certificates().expired)
+        let error = try await Self.refusal(Certificates().expired)
         #expect(error.code == .certificateExpired)
         #expect(error.message.contains("GMT"))
     }
 
     @Test func `a certificate before its first day is refused with it`() async throws {
-        let error = try await refusal(Certificates().future)
+        let error = try await Self.refusal(Certificates().future)
         #expect(error.code == .certificateNotYetValid)
         #expect(error.message.contains("2095"))
     }
 
     @Test func `a certificate signed by itself is refused, unless it is trusted`() async throws {
         let certificates = Certificates()
-        let error = try await refusal(certificates.selfSigned)
+        let error = try await Self.refusal(certificates.selfSigned)
         #expect(error.code == .certificateSelfSigned)
 
         let server = try TLSTestServer.start(certificates.selfSigned)
@@ -74,24 +75,44 @@ struct TLSRefusalTests {
 
     @Test func `an unknown authority is refused by name`() async throws {
         let certificates = Certificates()
-        let error = try await refusal(certificates.otherServer)
+        let error = try await Self.refusal(certificates.otherServer)
         #expect(error.code == .certificateUntrusted)
         #expect(error.message.contains("other-authority") && error.message.contains("the TLS options do not trust"))
-        let bySystem = try await refusal(certificates.server) { $0.trust = .system }
+        let bySystem = try await Self.refusal(certificates.server) { $0.trust = .system }
         #expect(bySystem.code == .certificateUntrusted)
         #expect(bySystem.message.contains("this system does not trust"))
     }
 
+    #if os(Linux)
+        /// As in an image of a container; in a process of its own, since OpenSSL reads the environment.
+        @Test func `a system without any authority is not blamed on the server`() async {
+            await #expect(processExitsWith: .success) {
+                setenv("SSL_CERT_FILE", "/nowhere/cert.pem", 1)
+                setenv("SSL_CERT_DIR", "/nowhere/certs", 1)
+                let trusts: [TLSTrust] = [.system, .systemAnd([.file(Certificates().otherAuthority.certificate)])]
+                for trust in trusts {
+                    let error = try await TLSRefusalTests.refusal(Certificates().server) { $0.trust = trust }
+                    #expect(error.code == .certificateUntrusted)
+                    #expect(error.message.contains("ca-certificates"), "\(error.message)")
+                    #expect(error.message.contains("/nowhere/cert.pem") && error.message.contains("SSL_CERT_FILE"))
+                    #expect(!error.message.contains("intermediate"))
+                }
+                let error = try await TLSRefusalTests.refusal(Certificates().otherServer)
+                #expect(error.message.contains("intermediate") && !error.message.contains("ca-certificates"))
+            }
+        }
+    #endif
+
     @Test(arguments: ["localhost", "127.0.0.1", "::1"])
     func `a certificate for another name is refused with the names in it`(host: String) async throws {
-        let error = try await refusal(Certificates().wrongHost, host: host)
+        let error = try await Self.refusal(Certificates().wrongHost, host: host)
         #expect(error.code == .certificateNameMismatch)
         #expect(error.message.contains("elsewhere.example"))
     }
 
     @Test func `a certificate that names no host is not advised to be called by its names`() async throws {
         let pair = Certificates().selfSignedNameless
-        let error = try await refusal(pair) { $0.trust = .authorities([.file(pair.certificate)]) }
+        let error = try await Self.refusal(pair) { $0.trust = .authorities([.file(pair.certificate)]) }
         #expect(error.code == .certificateNameMismatch)
         #expect(error.message.contains("names no host") && !error.message.contains("one of its names"))
     }
@@ -107,7 +128,7 @@ struct TLSRefusalTests {
     }
 
     @Test func `a server that knows nothing newer than TLS 1_1 is refused`() async throws {
-        let error = try await refusal(Certificates().server, version: .tls11)
+        let error = try await Self.refusal(Certificates().server, version: .tls11)
         #expect(error.code == .tlsVersion)
     }
 
