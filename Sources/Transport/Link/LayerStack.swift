@@ -142,9 +142,18 @@ package final class LayerStack: @unchecked Sendable {
         for layer in layers { layer.stopValidatingText() }
     }
 
-    /// The highest layer that has begun knows best what the end of the stream means.
+    /// The highest layer that has begun knows best what the end of the stream means, unless TLS knows that the server wanted
+    /// a certificate: it may leave without an alert, after TLS 1.3 is open at this end.
     func endReceived() throws(TransportError) {
-        for layer in layers[..<started].reversed() { try layer.endReceived() }
+        var failure: TransportError?
+        for layer in layers[..<started].reversed() {
+            do throws(TransportError) {
+                try layer.endReceived()
+            } catch {
+                if failure == nil || error.code == .clientCertificateRefused { failure = error }
+            }
+        }
+        if let failure { throw failure }
     }
 
     /// What to report at the deadline.
