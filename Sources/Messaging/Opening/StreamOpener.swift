@@ -221,7 +221,9 @@ package final class StreamOpener: Sendable {
             ? try await connectSecurely(to: url, proxy, deadline) : try await connect(to: url, proxy, deadline)
         deadline = beginPatience(attempt)
         guard !layers.isEmpty else { return OpenedStream(stream: stream) }
-        let stack = LayerStack(layers, deadline: deadline, timeout: handshakeTimeout(url, proxy))
+        let stack = LayerStack(
+            layers, deadline: deadline, timeout: handshakeTimeout(url, systemDoesTLS ? nil : proxy),
+            timeoutAboveLowest: proxy.map { handshakeTimeout(url, behind: $0) })
         try await LayerHandshake.run(stack, over: stream, loop: loop)
         return OpenedStream(stream: stream, layers: stack)
     }
@@ -329,17 +331,27 @@ package final class StreamOpener: Sendable {
         }
     }
 
+    /// What to report when the handshake of the lowest layer takes too long.
+    ///
+    /// - Parameter proxy: whose handshake that is; nil for one of the server.
     private func handshakeTimeout(_ url: BrokerURL, _ proxy: ProxyServer?) -> TransportError {
-        if let proxy {
+        guard let proxy else {
             return TransportError(
-                .timedOut,
-                "The proxy \(proxy) accepted the connection, but \(url.endpoint) was not reached through it in time.")
+                .timedOut, unfinishedHandshake(url, "\(url.endpoint) accepted the connection, but"))
         }
-        let handshakes = url.scheme == .ws ? "WebSocket" : url.scheme == .wss ? "TLS and WebSocket" : "TLS"
         return TransportError(
             .timedOut,
-            "\(url.endpoint) accepted the connection, but did not finish the \(handshakes) handshake in time. Check that it "
-                + "speaks that at this port.")
+            "The proxy \(proxy) accepted the connection, but \(url.endpoint) was not reached through it in time.")
+    }
+
+    /// What to report when a proxy has reached the server, and the server's handshakes take too long.
+    private func handshakeTimeout(_ url: BrokerURL, behind proxy: ProxyServer) -> TransportError {
+        TransportError(.timedOut, unfinishedHandshake(url, "The proxy \(proxy) reached \(url.endpoint), which"))
+    }
+
+    private func unfinishedHandshake(_ url: BrokerURL, _ subject: String) -> String {
+        let handshakes = url.scheme == .ws ? "WebSocket" : url.scheme == .wss ? "TLS and WebSocket" : "TLS"
+        return "\(subject) did not finish the \(handshakes) handshake in time. Check that it speaks that at this port."
     }
 }
 

@@ -53,12 +53,20 @@ package final class LayerStack: @unchecked Sendable {
     let deadline: Int64
     /// What to report when they are not, unless a layer knows more.
     private let timeout: TransportError
+    private let timeoutAboveLowest: Shared<TransportError>?
 
-    /// - Parameter layers: lowest first, at least one.
-    package init(_ layers: [any ByteLayer], deadline: Int64, timeout: TransportError) {
+    /// - Parameters:
+    ///   - layers: lowest first, at least one.
+    ///   - timeout: what to report at the deadline.
+    ///   - timeoutAboveLowest: what to report instead once the lowest layer is open, a proxy's for example.
+    package init(
+        _ layers: [any ByteLayer], deadline: Int64, timeout: TransportError,
+        timeoutAboveLowest: TransportError? = nil
+    ) {
         self.layers = layers
         self.deadline = deadline
         self.timeout = timeout
+        self.timeoutAboveLowest = timeoutAboveLowest.map { Shared($0) }
     }
 
     var isOpen: Bool { opened == layers.count }
@@ -163,7 +171,7 @@ package final class LayerStack: @unchecked Sendable {
         } catch {
             return error
         }
-        return timeout
+        return opened > 0 ? timeoutAboveLowest?.value ?? timeout : timeout
     }
 
     /// Takes back what could not be written yet; it goes out first.
