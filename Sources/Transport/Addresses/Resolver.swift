@@ -6,6 +6,8 @@ import Wire
 /// Equal questions share one look-up. Each look-up has a thread, up to `maximumThreads`, so that names whose server is
 /// silent hold up no others; beyond that they queue. What this machine knows by itself does not queue: one more thread
 /// answers it. A query whose callers have all cancelled leaves the queue; one that a thread has started cannot be stopped.
+/// A caller that asks the same question then gets a second look-up, because the network may have changed since the first one
+/// began; the one that finds something first answers.
 package final class Resolver: Sendable {
     /// Names a caller's interest in an answer, for `cancel`.
     package typealias Ticket = UInt64
@@ -14,6 +16,8 @@ package final class Resolver: Sendable {
     package static let shared = Resolver()
 
     private struct LookUp {
+        /// The ticket of its first caller, by which its thread knows it.
+        let id: Ticket
         var receivers: [(ticket: Ticket, receive: Receiver)] = []
         /// Whether it has a thread; false in the queue.
         var hasBegun = false
@@ -28,6 +32,8 @@ package final class Resolver: Sendable {
         var queries: [Ticket: NameQuery] = [:]
         var lastTicket: Ticket = 0
         var threads = 0
+        /// How many of them each question has.
+        var threadsOfQuery: [NameQuery: Int] = [:]
         /// Those in the queue that may be known to this machine.
         var unchecked: [NameQuery] = []
         var checks = false
@@ -64,7 +70,7 @@ package final class Resolver: Sendable {
         }
         switch step {
         case .wait: break
-        case .run: runThread(query)
+        case .run: runThread((query, ticket))
         case .check: runCheck()
         }
         return ticket
@@ -77,8 +83,7 @@ package final class Resolver: Sendable {
             state.lookUps[query]?.receivers.removeAll { $0.ticket == ticket }
             guard let lookUp = state.lookUps[query], !lookUp.hasBegun, lookUp.receivers.isEmpty else { return }
             state.lookUps[query] = nil
-            state.queue.removeAll { $0 == query }
-            state.unchecked.removeAll { $0 == query }
+            removeFromQueue(query, &state)
         }
     }
 
@@ -89,15 +94,12 @@ package final class Resolver: Sendable {
 
     /// The answer is needed after all.
     package func hurry(_ ticket: Ticket) {
-        let started = state.withLock { state -> NameQuery? in
+        let started = state.withLock { state -> Begun? in
             guard let query = state.queries[ticket], state.lookUps[query]?.isOptional == true else { return nil }
             state.lookUps[query]?.isOptional = false
             guard state.lookUps[query]?.hasBegun == false, hasThread(isOptional: false, state) else { return nil }
-            state.queue.removeAll { $0 == query }
-            state.unchecked.removeAll { $0 == query }
-            state.threads += 1
-            state.lookUps[query]?.hasBegun = true
-            return query
+            removeFromQueue(query, &state)
+            return begin(query, &state)
         }
         if let started { runThread(started) }
     }
@@ -106,19 +108,21 @@ package final class Resolver: Sendable {
     package var queuedCount: Int { state.withLock { $0.queue.count } }
 
     private enum Step { case wait, run, check }
+    /// A look-up that a thread works on.
+    private typealias Begun = (query: NameQuery, id: Ticket)
 
     private func add(
         _ query: NameQuery, _ isOptional: Bool, _ ticket: Ticket, _ receive: @escaping Receiver, _ state: inout State
     ) -> Step {
         var step = Step.wait
+        if isAbandoned(query, state), hasThread(isOptional: isOptional, state) { state.lookUps[query] = nil }
         if state.lookUps[query] == nil {
+            state.lookUps[query] = LookUp(id: ticket, isOptional: isOptional)
             if hasThread(isOptional: isOptional, state) {
-                state.threads += 1
-                state.lookUps[query] = LookUp(hasBegun: true, isOptional: isOptional)
+                _ = begin(query, &state)
                 step = .run
             } else {
                 state.queue.append(query)
-                state.lookUps[query] = LookUp(isOptional: isOptional)
                 if state.threads >= maximumThreads {
                     state.unchecked.append(query)
                     step = state.checks ? .wait : .check
@@ -129,6 +133,32 @@ package final class Resolver: Sendable {
         state.queries[ticket] = query
         state.lookUps[query]?.receivers.append((ticket, receive))
         return step
+    }
+
+    /// Whether a thread looks the name up for nobody, and there is not a second one that does: names whose server is silent
+    /// must not take all threads.
+    private func isAbandoned(_ query: NameQuery, _ state: borrowing State) -> Bool {
+        guard let lookUp = state.lookUps[query] else { return false }
+        return lookUp.hasBegun && lookUp.receivers.isEmpty && state.threadsOfQuery[query, default: 0] < 2
+    }
+
+    /// Counts a thread for the look-up.
+    private func begin(_ query: NameQuery, _ state: inout State) -> Begun {
+        state.threads += 1
+        state.threadsOfQuery[query, default: 0] += 1
+        state.lookUps[query]?.hasBegun = true
+        return (query, state.lookUps[query]?.id ?? 0)
+    }
+
+    private func end(_ query: NameQuery, _ state: inout State) {
+        state.threads -= 1
+        let count = state.threadsOfQuery[query, default: 1] - 1
+        state.threadsOfQuery[query] = count == 0 ? nil : count
+    }
+
+    private func removeFromQueue(_ query: NameQuery, _ state: inout State) {
+        state.queue.removeAll { $0 == query }
+        state.unchecked.removeAll { $0 == query }
     }
 
     private func hasThread(isOptional: Bool, _ state: borrowing State) -> Bool {
@@ -147,44 +177,47 @@ package final class Resolver: Sendable {
     }
 
     /// Starts a thread for a look-up that is counted as running.
-    private func runThread(_ query: NameQuery) {
+    private func runThread(_ begun: Begun) {
         do {
-            try startThread(named: "messaging-names") { self.work(query) }
+            try startThread(named: "messaging-names") { self.work(begun) }
         } catch {
             // Without any thread nothing would take the queue up.
             let orphans = state.withLock { state in
-                state.threads -= 1
-                return takeReceivers(of: query, &state) + (state.threads == 0 ? takeQueue(&state).flatMap(\.1) : [])
+                end(begun.query, &state)
+                return takeReceivers(of: begun.query, &state)
+                    + (state.threads == 0 ? takeQueue(&state).flatMap(\.1) : [])
             }
             for receive in orphans { receive(.failure(error)) }
         }
     }
 
-    private func work(_ first: NameQuery) {
-        var next: NameQuery? = first
-        while let query = next {
+    private func work(_ first: Begun) {
+        var next: Begun? = first
+        while let (query, id) = next {
             let answer = ask(query)
             let receivers: [Receiver]
             (receivers, next) = state.withLock { state in
-                let receivers = takeReceivers(of: query, &state)
-                state.threads -= 1
-                let next = takeNext(&state)
-                return (receivers, next)
+                // What was found for nobody answers those who have asked since. Why nothing was found may be due to a network
+                // that is gone.
+                let isCurrent = state.lookUps[query]?.id == id
+                let isFound = (try? answer.get()) != nil
+                if state.lookUps[query]?.hasBegun == false, isFound { removeFromQueue(query, &state) }
+                let receivers = isCurrent || isFound ? takeReceivers(of: query, &state) : []
+                end(query, &state)
+                return (receivers, takeNext(&state))
             }
             for receive in receivers { receive(answer) }
         }
     }
 
-    private func takeNext(_ state: inout State) -> NameQuery? {
+    private func takeNext(_ state: inout State) -> Begun? {
         let index = state.queue.firstIndex { query in
             hasThread(isOptional: state.lookUps[query]?.isOptional ?? true, state)
         }
         guard let index else { return nil }
-        let query = state.queue.remove(at: index)
-        state.unchecked.removeAll { $0 == query }
-        state.threads += 1
-        state.lookUps[query]?.hasBegun = true
-        return query
+        let query = state.queue[index]
+        removeFromQueue(query, &state)
+        return begin(query, &state)
     }
 
     /// Answers those in the queue that this machine knows.

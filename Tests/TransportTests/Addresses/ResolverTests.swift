@@ -61,6 +61,54 @@ import Wire
         #expect(Set(answers.all) == ["b", "d"])
     }
 
+    /// The network may have changed, and a name server that was asked over the old one answers late or never.
+    @Test func `a question that nobody waits for any more is asked anew`() async {
+        let names = ScriptedNames()
+        let resolver = names.resolver()
+        let answers = Collected<Int>()
+        resolver.cancel(resolver.start(NameQuery("a", .ipv4)) { _ in answers.append(1) })
+        #expect(await eventually { names.questions.count == 1 })
+        let second = resolver.start(NameQuery("a", .ipv4)) { _ in answers.append(2) }
+        #expect(await eventually(timeout: .seconds(30)) { names.questions.count == 2 })
+        // Not a thread for each attempt, though: those that hang stay two.
+        resolver.cancel(second)
+        resolver.start(NameQuery("a", .ipv4)) { _ in answers.append(3) }
+        resolver.start(NameQuery("b", .ipv4)) { _ in answers.append(4) }
+        #expect(await eventually { names.questions.contains(NameQuery("b", .ipv4)) })
+        #expect(names.questions.count == 3)
+        names.release()
+        #expect(await eventually { answers.all.count == 2 })
+        #expect(Set(answers.all) == [3, 4])
+    }
+
+    /// A name server that needs longer than an attempt is waited for all the same.
+    @Test(arguments: [true, false])
+    func `what an abandoned question finds is the answer to the next, and its failure is not`(finds: Bool) async {
+        let (first, second) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let asked = Tally()
+        let resolver = Resolver(
+            ask: { _ in
+                let isFirst = asked.add(1) == 1
+                (isFirst ? first : second).wait()
+                guard isFirst == finds else { return .failure(TransportError(.unknownHost, "nobody knows it")) }
+                return NameQuery("127.0.0.1", .any).lookUp()
+            }, known: { _ in nil })
+        let answers = Collected<Bool>()
+        resolver.cancel(resolver.start(NameQuery("a", .ipv4)) { _ in answers.append(false) })
+        #expect(await eventually { asked.value == 1 })
+        resolver.start(NameQuery("a", .ipv4)) { answers.append((try? $0.get()) != nil) }
+        #expect(await eventually(timeout: .seconds(30)) { asked.value == 2 })
+        first.signal()
+        if finds { #expect(await eventually { answers.all == [true] }) }
+        second.signal()
+        #expect(await eventually { answers.all == [true] })
+        // Nothing is left of either.
+        resolver.start(NameQuery("a", .ipv4)) { _ in }
+        #expect(await eventually { asked.value == 3 })
+        second.signal()
+        #expect(answers.all == [true])
+    }
+
     @Test func `optional questions leave most threads to others until they are needed`() async {
         let names = ScriptedNames()
         let resolver = names.resolver(maximumThreads: 8)
