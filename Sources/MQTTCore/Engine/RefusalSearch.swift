@@ -232,7 +232,8 @@ enum MQTTConnectionEnd: Sendable {
     init(_ packet: MQTTPacket.Disconnect) {
         switch packet.reasonCode {
         case .serverShuttingDown, .serverBusy, .serverUnavailable, .keepAliveTimeout, .sessionTakenOver,
-            .useAnotherServer, .serverMoved, .connectionRateExceeded, .maximumConnectTime:
+            .useAnotherServer, .serverMoved, .connectionRateExceeded, .maximumConnectTime, .messageRateTooHigh,
+            .administrativeAction:
             self = .unrelated
         default: self = .disconnected(packet)
         }

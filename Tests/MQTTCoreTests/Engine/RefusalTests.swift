@@ -289,7 +289,10 @@ struct RefusalTests {
         #expect(!pair.client.sendsSingly)
     }
 
-    @Test(arguments: [MQTTReasonCode.serverShuttingDown, .serverBusy, .useAnotherServer, .sessionTakenOver])
+    @Test(arguments: [
+        MQTTReasonCode.serverShuttingDown, .serverBusy, .useAnotherServer, .sessionTakenOver, .messageRateTooHigh,
+        .administrativeAction,
+    ])
     func `a reason that has nothing to do with a request does not count`(reason: MQTTReasonCode) throws {
         let pair = try pair(.v5_0)
         pair.server.acknowledges = false
