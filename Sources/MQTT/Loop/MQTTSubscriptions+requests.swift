@@ -314,11 +314,27 @@ extension MQTTSubscriptions {
         if othersContinue || entry.isAtServer || !entry.callers.isEmpty {
             for caller in callers { withdraw(caller.wait.route, from: key, error) }
         } else {
-            if callers.isEmpty, let code = error.reasonCode ?? (error.code == .refused ? .unspecifiedError : nil) {
-                core.news.tell(.subscriptionLost(filter: key.text, code))
-            }
+            if callers.isEmpty { core.news.tell(.subscriptionLost(filter: key.text, reason(of: error, for: key.text))) }
             _ = router.removeEntry(key)
             for route in entry.routes { lose(route, error) }
+        }
+    }
+
+    /// The server's reason code, or that which it would have sent for what the client has found itself.
+    private func reason(of error: MQTTError, for filter: String) -> MQTTReasonCode {
+        if let code = error.reasonCode { return code }
+        switch (error.underlying as? MQTTUsageError)?.code {
+        case .packetTooLarge: return .packetTooLarge
+        case .invalidFilter: return .topicFilterInvalid
+        case .subscriptionNotSupported:
+            let limits = core.link.perform { $0.engine.limits }
+            if !limits.sharedSubscriptionAvailable, MQTTTopicFilter.shared(filter) != nil {
+                return .sharedSubscriptionsNotSupported
+            }
+            let isWildcard = filter.utf8.contains { $0 == UInt8(ascii: "+") || $0 == UInt8(ascii: "#") }
+            if !limits.wildcardSubscriptionAvailable, isWildcard { return .wildcardSubscriptionsNotSupported }
+            return limits.subscriptionIdentifiersAvailable ? .unspecifiedError : .subscriptionIdentifiersNotSupported
+        default: return .unspecifiedError
         }
     }
 

@@ -289,4 +289,44 @@ struct ReconnectTests {
         await second.disconnect()
         await bench.stop()
     }
+
+    @Test(arguments: [
+        ("$share/g/a", MQTTReasonCode.sharedSubscriptionsNotSupported), ("a/#", .wildcardSubscriptionsNotSupported),
+    ])
+    func `a subscription that the next server does not support is reported as lost`(
+        filter: String, reason: MQTTReasonCode
+    ) async throws {
+        let server = ScriptedServer { step in
+            switch step.event {
+            case .connectReceived:
+                var properties = MQTTProperties()
+                if step.connection > 1 {
+                    properties.sharedSubscriptionAvailable = false
+                    properties.wildcardSubscriptionAvailable = false
+                }
+                step.accept(properties: properties)
+            case .subscribeReceived(let packet):
+                step.perform {
+                    try? $0.engine.acknowledgeSubscribe(
+                        packet.packetID, codes: packet.subscriptions.map { _ in .grantedQoS0 },
+                        at: step.link.loop.now)
+                }
+            default: break
+            }
+        }
+        let client = server.client { $0.version = .v5_0 }
+        try await client.connect()
+        var events = client.events.makeAsyncIterator()
+        let subscription = try await client.subscribe(to: filter)
+        server.link?.dropConnection()
+        await #expect { for try await _ in subscription {} } throws: { ($0 as? MQTTError)?.code == .notAllowed }
+        #expect(await eventually { client.state.isConnected })
+        await client.disconnect()
+        var lost: [String: MQTTReasonCode] = [:]
+        while let event = await events.next() {
+            if case .subscriptionLost(let filter, let code) = event { lost[filter] = code }
+            if case .stateChanged(.disconnected) = event { break }
+        }
+        #expect(lost == [filter: reason])
+    }
 }
