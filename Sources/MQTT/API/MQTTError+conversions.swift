@@ -195,13 +195,66 @@ extension MQTTError {
             case .qosNotSupported: (.refused, "Lower the QoS of the will to the server's Maximum QoS.")
             case .retainNotSupported:
                 (.refused, "The server does not support retained messages: turn off retain in the will.")
-            case .serverUnavailable, .serverBusy, .quotaExceeded, .connectionRateExceeded, .serverShuttingDown:
-                (.refused, "A later attempt may succeed. If it does not, see the server's log.")
-            default: (.refused, referral ?? "Check the client's configuration against the server's.")
+            case .clientIdentifierNotValid where !version.hasProperties:
+                (
+                    .refused,
+                    "\(Self.adviceOnIdentifier) It may also be keepAlive: Mosquitto refuses one above its max_keepalive so."
+                )
+            default:
+                (
+                    .refused,
+                    referral ?? Self.advice(for: reason) ?? "Check the client's configuration against the server's."
+                )
             }
         self.init(
             code, Self.sentence("The server refused the connection: \(answer)") + " \(advice)", reasonCode: reason,
             properties: properties)
+    }
+
+    private static let adviceOnIdentifier =
+        "Set another clientID: some services allow 23 bytes, others 128, and some allow letters and digits only, or no empty one."
+
+    /// What to do about CONNECT, a message or a SUBSCRIBE that the server refuses for this reason, or ends the connection for;
+    /// nil if the reason does not tell.
+    static func advice(for reason: MQTTReasonCode) -> String? {
+        switch reason {
+        case .clientIdentifierNotValid: adviceOnIdentifier
+        case .topicNameInvalid:
+            "Check the topic: the server may limit its length, its levels or its characters."
+        case .topicFilterInvalid:
+            "Check each filter: the server may limit its length, its levels or its wildcards."
+        case .packetTooLarge: "Send smaller messages, or fewer filters in a request."
+        case .payloadFormatInvalid:
+            "Check the payload against its Payload Format Indicator, and against what the server expects of this topic."
+        case .qosNotSupported: "Lower the QoS to the server's Maximum QoS."
+        case .retainNotSupported: "The server does not support retained messages: turn off retain."
+        case .sharedSubscriptionsNotSupported:
+            "The server does not support shared subscriptions: subscribe without $share."
+        case .subscriptionIdentifiersNotSupported:
+            "The server does not support the subscription identifier: leave it out of the properties."
+        case .wildcardSubscriptionsNotSupported:
+            "The server does not support wildcards: subscribe to topics without + and #."
+        case .messageRateTooHigh:
+            "Set maximumPublishesPerSecond and maximumPublishedBytesPerSecond to what the server allows."
+        case .quotaExceeded:
+            "A limit of the server is reached: a later attempt may succeed. If it does not, ask for less, or raise the limit."
+        case .serverUnavailable, .serverBusy, .connectionRateExceeded, .serverShuttingDown:
+            "A later attempt may succeed. If it does not, see the server's log."
+        default: nil
+        }
+    }
+
+    /// What to do about a message that the server refuses.
+    private static func advice(onMessage reason: MQTTReasonCode?) -> String {
+        let permission = "Check that this user may publish to this topic"
+        guard let reason, reason != .notAuthorized else { return "\(permission)." }
+        return advice(for: reason) ?? "\(permission), or see the server's log for the reason."
+    }
+
+    /// What to do about a filter that the server refuses, or each of several.
+    static func advice(onFilter reason: MQTTReasonCode?, isEach: Bool = false) -> String {
+        reason.flatMap { advice(for: $0) }
+            ?? "Check \(isEach ? "each" : "the") filter, and that this user may subscribe to it."
     }
 
     /// CONNACK with a failure on a connection that the server had accepted.
@@ -243,8 +296,13 @@ extension MQTTError {
         self.init(
             .connectionLost,
             Self.sentence("The server ended the connection: \(answer)")
-                + " \(advice ?? "See the server's log for the reason.")",
+                + " \(advice ?? Self.advice(onEnd: reason))",
             reasonCode: reason, properties: properties)
+    }
+
+    /// What to do about DISCONNECT from the server.
+    private static func advice(onEnd reason: MQTTReasonCode) -> String {
+        (reason == .messageRateTooHigh ? advice(for: reason) : nil) ?? "See the server's log for the reason."
     }
 
     /// What may be the matter, and what to do, when a connection ends on which a long message holds PINGREQ up
@@ -288,26 +346,30 @@ extension MQTTError {
             self.init(
                 .refused,
                 Self.sentence("The server refused the message: \(properties.text(after: reason))")
-                    + " Check that this user may publish to this topic.",
+                    + " \(Self.advice(onMessage: reason))",
                 reasonCode: reason, properties: properties)
         }
     }
 
     /// A request because of which the server ended connections, or which it never answered.
     init(_ refusal: MQTTRefusal) {
+        let reason = refusal.disconnect?.reasonCode
+        // Without a reason it may be any limit.
+        let isVague = reason.flatMap { Self.advice(for: $0) } == nil && reason != .notAuthorized
         let (what, qos, advice): (String, QoS?, String) =
             switch refusal.request {
             case .message(let topic, let qos):
                 (
                     "the message to '\(topic)'", qos,
-                    qos == .exactlyOnce
-                        ? "Check that this user may publish to this topic, or try a lower QoS, since some servers do not accept QoS 2."
-                        : "Check that this user may publish to this topic."
+                    Self.advice(onMessage: reason)
+                        + (isVague && qos == .exactlyOnce
+                            ? " Or try a lower QoS, since some servers do not accept QoS 2." : "")
+                        + (isVague ? Self.size(ofMessageTo: topic, refusal.byteCount) : "")
                 )
             case .subscription(let filters):
                 (
                     "SUBSCRIBE for '\(filters.joined(separator: "', '"))'", nil,
-                    "Check each filter, and that this user may subscribe to it."
+                    Self.advice(onFilter: reason, isEach: true) + (isVague ? Self.size(of: filters) : "")
                 )
             }
         guard !refusal.isSilence else {
@@ -323,6 +385,23 @@ extension MQTTError {
             .refused,
             "The server ended the connection\(answer) instead of answering \(what), whenever nothing else was unanswered. \(advice)",
             reasonCode: refusal.disconnect?.reasonCode, properties: refusal.disconnect?.properties ?? [])
+    }
+
+    /// What there is of a message that may be beyond a limit of the server.
+    private static func size(ofMessageTo topic: String, _ byteCount: Int) -> String {
+        " Its topic has \(topic.utf8.count) bytes and \(slashes(in: topic)) slashes, and with its payload it has \(byteCount) bytes: some services allow 256 bytes, 7 slashes and 128 KiB."
+    }
+
+    /// The same of filters.
+    private static func size(of filters: [String]) -> String {
+        let longest = filters.reduce(0) { max($0, $1.utf8.count) }
+        let deepest = filters.reduce(0) { max($0, slashes(in: $1)) }
+        return
+            " A filter has up to \(longest) bytes and \(deepest) slashes: some services allow 256 bytes and 7 slashes, and 50 subscriptions."
+    }
+
+    private static func slashes(in text: String) -> Int {
+        text.utf8.reduce(0) { $1 == UInt8(ascii: "/") ? $0 + 1 : $0 }
     }
 
     /// ``MQTTAuthentication/begin`` threw before CONNECT.

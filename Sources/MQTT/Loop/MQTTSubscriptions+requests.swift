@@ -206,7 +206,7 @@ extension MQTTSubscriptions {
             if code.isError {
                 let error = MQTTError(
                     .refused,
-                    "The server refused to subscribe to '\(key.text)': \(properties.text(after: code)). Check the filter, and that this user may subscribe to it.",
+                    "The server refused to subscribe to '\(key.text)': \(properties.text(after: code)). \(MQTTError.advice(onFilter: code))",
                     reasonCode: code, properties: properties)
                 fail(key, error, of: token)
                 continue

@@ -79,7 +79,8 @@ extension MQTTEngine {
         effects.report(
             .requestRefused(
                 MQTTRefusal(
-                    .message(topic: head.topic, head.flags.qos), disconnect: disconnect, isSilence: isSilence)))
+                    .message(topic: head.topic, head.flags.qos), disconnect: disconnect, isSilence: isSilence,
+                    byteCount: session.window.slots[Int(index)].messageBytes)))
         let remark = Int32(truncatingIfNeeded: effects.events.count - 1)
         retire(index)
         complete(index, .refused, disconnect?.reasonCode ?? .unspecifiedError, remark, &effects)

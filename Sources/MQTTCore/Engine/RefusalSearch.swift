@@ -279,10 +279,13 @@ public struct MQTTRefusal: Sendable {
     public var disconnect: MQTTPacket.Disconnect?
     /// Whether the server did not end the connections, but never answered.
     public var isSilence: Bool
+    /// The bytes of a message's topic and payload together; 0 for SUBSCRIBE.
+    public var byteCount: Int
 
-    init(_ request: Request, disconnect: MQTTPacket.Disconnect?, isSilence: Bool) {
+    init(_ request: Request, disconnect: MQTTPacket.Disconnect?, isSilence: Bool, byteCount: Int = 0) {
         self.request = request
         self.disconnect = disconnect
         self.isSilence = isSilence
+        self.byteCount = byteCount
     }
 }

@@ -228,6 +228,7 @@ struct RefusalTests {
             pair.cut()
         }
         #expect(refusals(pair).map { $0.disconnect?.reasonCode } == [.quotaExceeded])
+        #expect(refusals(pair).map(\.byteCount) == [2])
         #expect(pair.client.completions.map(\.reason) == [.quotaExceeded])
     }
 

@@ -384,6 +384,87 @@ struct AdviceTests {
         await client.disconnect()
         await bench.stop()
     }
+
+    struct RefusedMessage: Sendable {
+        let code: MQTTReasonCode
+        let expected: String
+    }
+
+    @Test(arguments: [
+        RefusedMessage(code: .notAuthorized, expected: "this user may publish"),
+        RefusedMessage(code: .quotaExceeded, expected: "limit"),
+        RefusedMessage(code: .topicNameInvalid, expected: "topic"),
+        RefusedMessage(code: .payloadFormatInvalid, expected: "Payload Format Indicator"),
+        RefusedMessage(code: .packetTooLarge, expected: "smaller"),
+        RefusedMessage(code: .retainNotSupported, expected: "retain"),
+        RefusedMessage(code: .qosNotSupported, expected: "QoS"),
+        RefusedMessage(code: .implementationSpecificError, expected: "server's log"),
+        RefusedMessage(code: .serverBusy, expected: "later"),
+    ])
+    func `a refused message gets the advice for its reason`(row: RefusedMessage) {
+        let answered = MQTTError(undelivered: .refused, row.code, [])
+        let disconnect = MQTTPacket.Disconnect(reasonCode: row.code)
+        let ended = MQTTError(
+            MQTTRefusal(.message(topic: "a", .atLeastOnce), disconnect: disconnect, isSilence: false))
+        for error in [answered, ended] {
+            #expect(error.message.contains(row.expected), "\(error)")
+            let isPermission = row.code == .notAuthorized || row.code == .implementationSpecificError
+            #expect(error.message.contains("this user may") == isPermission, "\(error)")
+        }
+    }
+
+    @Test(arguments: [
+        RefusedMessage(code: .notAuthorized, expected: "this user may subscribe"),
+        RefusedMessage(code: .unspecifiedError, expected: "this user may subscribe"),
+        RefusedMessage(code: .quotaExceeded, expected: "limit"),
+        RefusedMessage(code: .topicFilterInvalid, expected: "filter"),
+        RefusedMessage(code: .sharedSubscriptionsNotSupported, expected: "without $share"),
+        RefusedMessage(code: .subscriptionIdentifiersNotSupported, expected: "subscription identifier"),
+        RefusedMessage(code: .wildcardSubscriptionsNotSupported, expected: "without + and #"),
+    ])
+    func `a refused subscription gets the advice for its reason`(row: RefusedMessage) async throws {
+        let server = SubscribingServer()
+        server.setWithholding(true)
+        let client = server.scriptedServer.client { $0.version = .v5_0 }
+        try await client.connect()
+        async let subscribed = error { () throws(MQTTError) in _ = try await client.subscribe(to: "a") }
+        #expect(await eventually { server.unansweredCount == 1 })
+        server.answer(row.code)
+        let answered = await subscribed
+        let disconnect = MQTTPacket.Disconnect(reasonCode: row.code)
+        let ended = MQTTError(MQTTRefusal(.subscription(filters: ["a"]), disconnect: disconnect, isSilence: false))
+        for error in [answered, ended] {
+            #expect(error?.message.contains(row.expected) == true, "\(String(describing: error))")
+            let isPermission = row.code == .notAuthorized || row.code == .unspecifiedError
+            #expect(error?.message.contains("this user may") == isPermission, "\(String(describing: error))")
+        }
+        await client.disconnect()
+    }
+
+    @Test func `a request that the server ends connections for without a reason is measured against usual limits`() {
+        func message(_ request: MQTTRefusal.Request, _ byteCount: Int = 0) -> String {
+            MQTTError(MQTTRefusal(request, disconnect: nil, isSilence: false, byteCount: byteCount)).message
+        }
+        let published = message(.message(topic: "a/b/c/d/e/f/g/h/i", .atLeastOnce), 200_000)
+        #expect(published.contains("17 bytes and 8 slashes") && published.contains("200000 bytes"))
+        #expect(published.contains("this user may publish"))
+        let subscribed = message(.subscription(filters: ["a", "a/b/#", "long-name"]))
+        #expect(subscribed.contains("9 bytes and 2 slashes") && subscribed.contains("this user may subscribe"))
+    }
+
+    @Test(arguments: [(MQTTVersion.v3_1_1, true), (.v5_0, false)])
+    func `a refused client identifier names the option, and before 5_0 what else the code may mean`(
+        version: MQTTVersion, isVague: Bool
+    ) {
+        let error = MQTTError(connack: .clientIdentifierNotValid, properties: [], version: version)
+        #expect(error.message.contains("clientID") && error.message.contains("23 bytes"))
+        #expect(error.message.contains("keepAlive") == isVague)
+    }
+
+    @Test func `a client that publishes too fast learns of the option`() {
+        let error = MQTTError(disconnect: .messageRateTooHigh, properties: [])
+        #expect(error.message.contains("maximumPublishesPerSecond"))
+    }
 }
 
 extension MQTTConnectionState {
