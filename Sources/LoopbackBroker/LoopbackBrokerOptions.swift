@@ -166,6 +166,9 @@ public struct LoopbackFaults: Sendable {
     public var refusesConnections = false
     /// CONNECT is read and never answered.
     public var ignoresConnect = false
+    /// CONNECT of MQTT with a client identifier that the broker has assigned is refused, as AWS IoT Core does, whose identifiers
+    /// begin with `$GEN/`; those of the broker do as well then.
+    public var refusesAssignedIdentifiers = false
     /// PUBACK, PUBREC, SUBACK, UNSUBACK and RECEIPT are not sent.
     public var withholdsAcknowledgements = false
     /// Subscriptions to exactly these filters and destinations are refused.
@@ -231,7 +234,7 @@ extension LoopbackBrokerOptions {
     /// certificates and policies: QoS 0 and 1, no answer to a SUBSCRIBE with QoS 2, 8 filters in a request, 50
     /// subscriptions, 7 slashes and 256 bytes in a topic, messages of 128 KiB, client identifiers of 128 bytes, 100
     /// messages in flight, a keep alive of 30 to 1,200 seconds, and 100 messages and 512 KiB a second. What exceeds a limit
-    /// ends the connection.
+    /// ends the connection. A client identifier that it has assigned, `$GEN/` and a number, it refuses in CONNECT.
     public static var awsIoT: LoopbackBrokerOptions {
         var options = service(keepAlive: 30...1_200, publishesPerSecond: 100, bytesPerSecond: 512 << 10)
         options.limits.maximumClientIDBytes = 128
@@ -240,6 +243,7 @@ extension LoopbackBrokerOptions {
         options.limits.maximumPacketSize = 128 << 10 + 512
         options.faults.maximumFiltersPerSubscribe = 8
         options.faults.ignoresQoS2Subscriptions = true
+        options.faults.refusesAssignedIdentifiers = true
         return options
     }
 

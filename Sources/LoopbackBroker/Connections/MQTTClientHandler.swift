@@ -165,8 +165,10 @@ extension MQTTClientHandler {
             guard connect.version != .v3_1, connect.cleanStart || connect.version.hasProperties else {
                 return refuse(.clientIdentifierNotValid, "a client identifier is required")
             }
-            clientID = "loopback-\(id)"
+            clientID = (faults.refusesAssignedIdentifiers ? Self.assignedPrefix : "loopback-") + "\(id)"
             properties.assignedClientIdentifier = clientID
+        } else if faults.refusesAssignedIdentifiers, clientID.hasPrefix(Self.assignedPrefix) {
+            return refuse(.clientIdentifierNotValid, "identifiers that begin with \(Self.assignedPrefix) are reserved")
         }
         let limits = hub.options.limits
         guard clientID.utf8.count <= limits.maximumClientIDBytes else {
@@ -195,6 +197,9 @@ extension MQTTClientHandler {
         hub.setName(clientID, of: id)
         link.perform { $0.accept(opened, of: clientID, properties: properties, at: now) }
     }
+
+    /// What identifiers begin with that the broker assigns, and does not accept.
+    private static let assignedPrefix = "$GEN/"
 
     /// Ends another connection of the same client [MQTT-3.1.4-3].
     private func takeOver(_ clientID: String) {

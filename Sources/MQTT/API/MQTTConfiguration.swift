@@ -10,12 +10,13 @@ import Wire
 /// of the other.
 public struct MQTTConfiguration: Sendable, Equatable, CustomStringConvertible {
     /// The client identifier; each `%` is replaced by two random hexadecimal digits, once for the life of the client.
-    /// Default: empty, which lets the server choose one.
+    /// Default: empty, which lets the server choose one. The client keeps that for its next connections; if the server then
+    /// refuses it, as AWS IoT Core does, it asks for another one, and what the server had for the first is lost.
     public var clientID: String
     /// The version of the protocol to ask for. Default: 3.1.1.
     public var version = MQTTVersion.v3_1_1
-    /// Versions to ask for, one after the other, when the server refuses ``version`` or ends the connection instead of
-    /// answering; the first that it accepts is used from then on. If it accepts none, the next attempt begins with
+    /// Versions to ask for, one after the other, when the server refuses ``version`` or ends two connections in a row instead
+    /// of answering; the first that it accepts is used from then on. If it accepts none, the next attempt begins with
     /// ``version`` again. Default: none.
     ///
     /// `[.v3_1_1]` beside a `version` of 5.0 suits servers of any age; messages may then have no properties.

@@ -186,6 +186,11 @@ extension MQTTError {
                     "The client sent neither user name nor password: set credentials, if the server expects them."
                 )
             case .badUserNameOrPassword: (.badCredentials, "Check user name and password.")
+            case .notAuthorized where !version.hasProperties:
+                (
+                    .badCredentials,
+                    "Check user name and password, what this user may do, and the server's limit on connections, which some servers report so (RabbitMQ)."
+                )
             case .notAuthorized: (.badCredentials, "Check user name and password, and what this user may do.")
             case .unsupportedProtocolVersion:
                 (

@@ -92,7 +92,7 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
     var credentialsSource: CredentialsSource { settings.credentials }
     func prepare(_ attempt: ConnectionAttempt) { negotiation.prepare(attempt) }
     func verdict(on failure: MQTTError) -> ReconnectVerdict { negotiation.verdict(on: failure) }
-    func willRetry() { negotiation.willRetry() }
+    func willRetry(after failure: MQTTError) { negotiation.willRetry(after: failure) }
 
     func checkConnection() {
         let now = loop.now
@@ -174,7 +174,7 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
         case .connectionRefused(let connack):
             negotiation.noteRedirection(connack.reasonCode, connack.properties)
             if negotiation.isAccepted { return connectionFailed(negotiation.ended(by: connack)) }
-            negotiation.expectsNoAnswer()
+            negotiation.refused(connack.reasonCode)
             let hadCredentials = link.perform {
                 let options = $0.engine.options.value
                 return options.userName != nil || options.password != nil || options.authenticationMethod != nil

@@ -27,6 +27,10 @@ final class MQTTNegotiation: @unchecked Sendable {
     var blockedSession = MQTTBlockedSession()
     /// Whether a server has accepted a connection since the client last stopped.
     var wasAcceptedSinceStop = false
+    /// How often servers have refused the client with `notAuthorized` since one accepted it.
+    private var refusals: UInt8 = 0
+    /// Whether the version was asked for once more, because the connection ended before CONNACK.
+    private var hasRepeatedVersion = false
     /// Whether this connection was accepted.
     private(set) var isAccepted = false
     /// Whether CONNECT was sent on this connection and was not answered.
@@ -55,6 +59,7 @@ final class MQTTNegotiation: @unchecked Sendable {
     func prepare(_ attempt: ConnectionAttempt) {
         let continues = attempt.continuesLast && attempt.server == Int(triedServer)
         triedServer = Int32(attempt.server)
+        if !continues { hasRepeatedVersion = false }
         // Another server may accept a version that the last one refused. The same server may have refused none: a server
         // that is starting, or a proxy in front of it, closes connections whatever the version.
         if !continues, !wasEverAccepted, versionsLeft.count != settings.fallbackVersions.count {
@@ -78,14 +83,21 @@ final class MQTTNegotiation: @unchecked Sendable {
     /// Whether any server has accepted a connection.
     private var wasEverAccepted: Bool { acceptedServer != 0 }
 
-    /// CONNACK with a failure came, or CONNECT was never sent.
+    /// CONNECT was never sent, or its answer is of no use.
     func expectsNoAnswer() { awaitsAnswer = false }
+
+    /// CONNACK with a failure.
+    func refused(_ reason: MQTTReasonCode) {
+        awaitsAnswer = false
+        if reason == .notAuthorized, refusals < .max { refusals += 1 }
+    }
 
     /// CONNACK with success.
     func accepted(_ info: MQTTConnectionInfo) {
         isAccepted = true
         awaitsAnswer = false
         wasAcceptedSinceStop = true
+        refusals = 0
         acceptedServer = hashOfServer
         versionsLeft = []
         redirection.withLock { $0?.accepted(server: Int(triedServer)) }
@@ -225,14 +237,35 @@ final class MQTTNegotiation: @unchecked Sendable {
         let beginsAnew = settings.authentication != nil && failure.reasonCode != nil
         let options = MQTTRetryOptions(
             hasNewServer: hasNewServer, hasOlderVersion: !isAccepted && !versionsLeft.isEmpty,
-            hasCredentialsProvider: settings.credentials.isFresh || beginsAnew)
+            hasCredentialsProvider: settings.credentials.isFresh || beginsAnew,
+            hasAssignedIdentifier: core.clientIDTemplate.isEmpty && !core.name.isEmpty,
+            mayBeAtLimit: wasAcceptedSinceStop && refusals < Self.maximumRefusals
+                && !core.link.perform { $0.engine.version.hasProperties })
         let verdict = options.verdict(on: failure)
         return verdict == .wait && serverFailed ? .leaveServer : verdict
     }
 
-    /// The client tries again at once: another server or, if there is none, the next older version.
-    func willRetry() {
-        guard !hasNewServer, !versionsLeft.isEmpty else { return }
+    /// How often in a row a server of 3.1 or 3.1.1 may refuse a client that was accepted before: with the default delays
+    /// that takes longer than a server needs to notice that the client's earlier connection is dead.
+    private static let maximumRefusals: UInt8 = 10
+
+    /// The client tries again at once: another server, without an identifier that the server has assigned and now refuses,
+    /// or an older version. A connection that ends before CONNACK lowers the version the second time only: a server that is
+    /// shutting down, or a proxy in front of it, ends connections whatever the version.
+    func willRetry(after failure: MQTTError) {
+        if hasNewServer { return }
+        if failure.code == .refused, failure.reasonCode == .clientIdentifierNotValid {
+            return core.link.perform { machine in
+                machine.engine.clientID = ""
+                // The session had that identifier.
+                machine.engine.cleanStart = true
+            }
+        }
+        guard !versionsLeft.isEmpty else { return }
+        if failure.code == .connectionLost, !hasRepeatedVersion {
+            hasRepeatedVersion = true
+            return
+        }
         let version = versionsLeft.removeFirst()
         use(version)
         core.news.tell(.versionChanged(version))
@@ -377,18 +410,27 @@ struct MQTTRetryOptions {
     var hasOlderVersion = false
     /// The application provides credentials for each attempt.
     var hasCredentialsProvider = false
+    /// The client identifier is one that a server has assigned: another one can be had.
+    var hasAssignedIdentifier = false
+    /// A server has accepted the client, and `notAuthorized` may mean a limit that passes: before 5.0 there is no other code
+    /// for it.
+    var mayBeAtLimit = false
 
     func verdict(on failure: MQTTError) -> ReconnectVerdict {
         if failure.code == .storeFailed { return .giveUp }
         if hasNewServer { return .retryNow }
         if hasOlderVersion, mayMeanOtherVersion(failure) { return .retryNow }
         switch failure.code {
+        case .badCredentials where mayBeAtLimit && failure.reasonCode == .notAuthorized:
+            return hasCredentialsProvider ? .askForCredentialsOrWait : .wait
         case .badCredentials:
             let concernsCredentials =
                 failure.reasonCode == .badUserNameOrPassword || failure.reasonCode == .notAuthorized
             return failure.verdict(hasCredentialsProvider: hasCredentialsProvider && concernsCredentials)
         case .takenOver, .sessionBlocked:
             return .giveUp
+        case .refused where hasAssignedIdentifier && failure.reasonCode == .clientIdentifierNotValid:
+            return .retryNow
         case .refused:
             let isFinal = failure.reasonCode == .clientIdentifierNotValid || failure.reasonCode == .banned
             return isFinal ? .giveUp : .wait

@@ -67,7 +67,7 @@ public struct MQTTEngine: ~Copyable, Sendable {
     }
 
     /// The client identifier of ``configuration``: differs for each client.
-    package internal(set) var clientID: String
+    package var clientID: String
 
     /// Clean Start of ``configuration``: a client that is to keep its session changes it after the first connection.
     package var cleanStart: Bool

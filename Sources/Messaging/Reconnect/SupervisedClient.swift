@@ -35,7 +35,7 @@ package protocol SupervisedClient: AnyObject, Sendable {
     /// What to do after a failure. Changes nothing.
     func verdict(on failure: Failure) -> ReconnectVerdict
     /// The verdict was `retryNow`: changes what the client asks for.
-    func willRetry()
+    func willRetry(after failure: Failure)
     /// The failure of a round in which every server failed.
     func failure(ofAll failures: [(server: Int, failure: Failure)]) -> Failure
     /// The failure of a client whose first attempts all failed, and that will not try again.
@@ -48,7 +48,7 @@ extension SupervisedClient {
     package func checkConnection() {}
     package func willMove(after age: Int64) {}
     package func attemptFailed(_ failure: Failure) {}
-    package func willRetry() {}
+    package func willRetry(after failure: Failure) {}
 }
 
 /// What a connection that ends says about the next one.

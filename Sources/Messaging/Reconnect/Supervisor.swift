@@ -228,7 +228,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         if wasConnected { schedule.ends(for: cause) } else { client.attemptFailed(failure) }
         switch client.verdict(on: failure) {
         case .retryNow:
-            client.willRetry()
+            client.willRetry(after: failure)
             schedule.retriesAtOnce(at: now)
             open(continues: true)
         case .askForCredentials where refusingServer != currentServer,

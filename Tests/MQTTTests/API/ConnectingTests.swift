@@ -6,6 +6,11 @@ import Testing
 
 @Suite("Client: versions, other servers, authentication", .turns)
 struct ConnectingTests {
+    /// Why the client has stopped.
+    private func failure(_ client: MQTTClient) -> MQTTError? {
+        if case .disconnected(let failure) = client.state { failure } else { nil }
+    }
+
     @Test func `falls back to the versions that are allowed, and stays with what the server takes`() async throws {
         let server = ScriptedServer { step in
             guard case .connectReceived(let connect) = step.event else { return }
@@ -37,7 +42,7 @@ struct ConnectingTests {
         let server = ScriptedServer { step in
             guard case .connectReceived(let connect) = step.event else { return }
             versions.withLock { $0.append(connect.version) }
-            if step.connection > 2 { step.accept() } else { step.perform { $0.wantsClose = true } }
+            if step.connection > 3 { step.accept() } else { step.perform { $0.wantsClose = true } }
         }
         let client = server.client {
             $0.version = .v5_0
@@ -45,7 +50,7 @@ struct ConnectingTests {
         }
         await client.start()
         #expect(await eventually { client.state.isConnected })
-        #expect(versions.withLock { $0 } == [.v5_0, .v3_1_1, .v5_0])
+        #expect(versions.withLock { $0 } == [.v5_0, .v5_0, .v3_1_1, .v5_0])
         await client.disconnect()
     }
 
@@ -357,5 +362,162 @@ struct ConnectingTests {
         #expect(client.clientID == assigned)
         await client.disconnect()
         await bench.stop()
+    }
+
+    @Test func `an assigned identifier that the server refuses is replaced by another one`() async throws {
+        let identifiers = Mutex<[String]>([])
+        let server = ScriptedServer { step in
+            switch step.event {
+            case .connectReceived(let connect):
+                identifiers.withLock { $0.append(connect.clientID) }
+                guard connect.clientID.isEmpty else { return step.refuse(.clientIdentifierNotValid) }
+                #expect(connect.cleanStart)
+                step.accept(properties: [.assignedClientIdentifier("$GEN/\(step.connection)")])
+            case .subscribeReceived(let packet):
+                step.perform {
+                    try? $0.engine.acknowledgeSubscribe(
+                        packet.packetID, codes: [.grantedQoS0], at: step.link.loop.now)
+                }
+            default: break
+            }
+        }
+        let client = server.client {
+            $0.clientID = ""
+            $0.version = .v5_0
+            $0.sessionExpiry = .seconds(60)
+            $0.reconnect.initialDelay = .milliseconds(1)
+        }
+        try await client.connect()
+        let subscription = try await client.subscribe(to: "a", qos: .atMostOnce)
+        for number in [1, 3] {
+            #expect(client.clientID == "$GEN/\(number)")
+            server.link?.dropConnection()
+            #expect(await eventually { server.connectionCount == number + 2 && client.state.isConnected })
+        }
+        #expect(client.clientID == "$GEN/5")
+        #expect(identifiers.withLock { $0 } == ["", "$GEN/1", "", "$GEN/3", ""])
+        if let link = server.link {
+            link.perform { machine in
+                _ = try? machine.engine.publish(
+                    topic: "a", payload: [1], qos: .atMostOnce, retain: false, properties: [], token: 1,
+                    at: link.loop.now)
+            }
+        }
+        #expect(try await subscription.first(1).map(\.topic) == ["a"])
+        await client.disconnect()
+    }
+
+    @Test func `the broker that plays AWS refuses the identifiers that it has assigned`() async throws {
+        let bench = try await Bench { $0.faults = LoopbackBrokerOptions.awsIoT.faults }
+        let client = try await bench.connected("") { $0.version = .v5_0 }
+        let assigned = client.clientID
+        #expect(assigned.hasPrefix("$GEN/"))
+        await bench.cut()
+        #expect(await eventually { client.counters.connections == 2 && client.state.isConnected })
+        #expect(client.clientID.hasPrefix("$GEN/") && client.clientID != assigned)
+        #expect(bench.broker.statistics.connections == 3)
+        await client.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `a server that refuses the empty identifier too stops the client`() async throws {
+        let server = ScriptedServer { step in
+            guard case .connectReceived = step.event else { return }
+            guard step.connection == 1 else { return step.refuse(.clientIdentifierNotValid) }
+            step.accept(properties: [.assignedClientIdentifier("$GEN/1")])
+        }
+        let client = server.client {
+            $0.clientID = ""
+            $0.version = .v5_0
+        }
+        try await client.connect()
+        server.link?.dropConnection()
+        #expect(await eventually { failure(client)?.reasonCode == .clientIdentifierNotValid })
+        #expect(server.connectionCount == 3)
+    }
+
+    @Test(arguments: [false, true])
+    func `a refusal before 5_0 that may be a limit does not stop a client that was accepted`(
+        hasProvider: Bool
+    ) async throws {
+        let server = ScriptedServer { step in
+            guard case .connectReceived = step.event else { return }
+            if (2...9).contains(step.connection) { step.refuse(.notAuthorized) } else { step.accept() }
+        }
+        let client = server.client {
+            $0.reconnect.initialDelay = .milliseconds(1)
+            $0.reconnect.maximumDelay = .milliseconds(1)
+            $0.credentials = Credentials(userName: "ann", password: "right")
+            if hasProvider { $0.credentialsProvider = { _ in Credentials(userName: "ann", password: "right") } }
+        }
+        try await client.connect()
+        server.link?.dropConnection()
+        #expect(await eventually { server.connectionCount == 10 && client.state.isConnected })
+        await client.disconnect()
+    }
+
+    @Test(arguments: [MQTTVersion.v3_1_1, .v5_0], [MQTTReasonCode.notAuthorized, .badUserNameOrPassword])
+    func `refused credentials stop a client that was accepted, after a few refusals where they may be a limit`(
+        version: MQTTVersion, reason: MQTTReasonCode
+    ) async throws {
+        let server = ScriptedServer { step in
+            guard case .connectReceived = step.event else { return }
+            if step.connection == 1 { step.accept() } else { step.refuse(reason) }
+        }
+        let client = server.client {
+            $0.version = version
+            $0.reconnect.initialDelay = .milliseconds(1)
+            $0.reconnect.maximumDelay = .milliseconds(1)
+            $0.reconnect.firstConnectAttempts = nil
+            $0.credentials = Credentials(userName: "ann", password: "right")
+        }
+        try await client.connect()
+        server.link?.dropConnection()
+        #expect(await eventually { failure(client)?.code == .badCredentials })
+        let mayBeLimit = version == .v3_1_1 && reason == .notAuthorized
+        #expect(server.connectionCount == (mayBeLimit ? 11 : 2))
+        #expect(failure(client)?.message.contains("limit on connections") == mayBeLimit)
+        // A client that begins again has not been accepted since.
+        let error = await error { () throws(MQTTError) in try await client.connect() }
+        #expect(error?.code == .badCredentials)
+        #expect(server.connectionCount == (mayBeLimit ? 12 : 3))
+    }
+
+    @Test func `one connection that ends before CONNACK does not lower the version`() async throws {
+        let versions = Mutex<[MQTTVersion]>([])
+        let server = ScriptedServer { step in
+            guard case .connectReceived(let connect) = step.event else { return }
+            versions.withLock { $0.append(connect.version) }
+            if step.connection > 1 { step.accept() } else { step.perform { $0.wantsClose = true } }
+        }
+        let client = server.client {
+            $0.version = .v5_0
+            $0.fallbackVersions = [.v3_1_1]
+        }
+        var events = client.events.makeAsyncIterator()
+        // The default allows not even one failed attempt: this is none.
+        try await client.connect()
+        #expect(versions.withLock { $0 } == [.v5_0, .v5_0])
+        await client.disconnect()
+        while let event = await events.next() {
+            if case .versionChanged(let version) = event { Issue.record("\(version)") }
+            if case .stateChanged(.disconnected) = event { break }
+        }
+    }
+
+    @Test func `a connection that ends before CONNACK again lowers the version at once`() async throws {
+        let versions = Mutex<[MQTTVersion]>([])
+        let server = ScriptedServer { step in
+            guard case .connectReceived(let connect) = step.event else { return }
+            versions.withLock { $0.append(connect.version) }
+            if connect.version == .v3_1 { step.accept() } else { step.perform { $0.wantsClose = true } }
+        }
+        let client = server.client {
+            $0.version = .v5_0
+            $0.fallbackVersions = [.v3_1_1, .v3_1]
+        }
+        try await client.connect()
+        #expect(versions.withLock { $0 } == [.v5_0, .v5_0, .v3_1_1, .v3_1])
+        await client.disconnect()
     }
 }
