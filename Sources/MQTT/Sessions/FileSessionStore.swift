@@ -8,9 +8,10 @@ import Wire
 ///
 /// The log of a process that was killed is read up to the last complete record; no caller relied on an incomplete one.
 /// Damage on the disk is detected: everything before it is recovered, the damaged file is copied to `session.damaged` if the
-/// disk has room for it, and ``MQTTEvent/storeDamaged(_:)`` reports it. ``removeAll()`` deletes the copy too. A log that was written by a newer version of the library, with a transform that is
-/// missing, or by another program, stays as it is, and ``open()`` throws. Only one process at a time can use the directory: a
-/// file in it is locked from ``open()`` to ``close()``, which `disconnect()` calls.
+/// disk has room for it, and ``MQTTEvent/storeDamaged(_:)`` reports it. ``removeAll()`` deletes the copy too. A log that was
+/// written by a newer version of the library, with a transform that is missing, or by another program, stays as it is, and
+/// ``open()`` throws. Only one process at a time can use the directory: a file in it is locked from ``open()`` to
+/// ``close()``, which `disconnect()` calls.
 ///
 /// On Apple's systems the directory belongs in the app's own container, such as Application Support, and not in the shared
 /// container of an App Group: iOS ends an app that is suspended while it holds a lock on a file there (`0xdead10cc`).

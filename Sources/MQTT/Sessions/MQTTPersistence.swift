@@ -7,8 +7,9 @@ import Wire
 /// The session store of a client: opens it before anything depends on it, restores the session, reports what is stored,
 /// and closes it when the client has disconnected.
 ///
-/// ``prepare(_:for:)``, ``close(_:)`` and ``removeAll(_:)`` may be called on any thread, ``begin(_:)`` on the loop's. The store is opened and written on a
-/// thread of its own (see ``MQTTJournal``); results go to the loop's thread. Jobs on these threads keep the client alive.
+/// ``prepare(_:for:)``, ``close(_:)`` and ``removeAll(_:)`` may be called on any thread, ``begin(_:)`` on the loop's. The
+/// store is opened and written on a thread of its own (see ``MQTTJournal``); results go to the loop's thread. Jobs on these
+/// threads keep the client alive.
 final class MQTTPersistence: Sendable {
     private typealias Call = PendingCall<Result<Void, MQTTError>>
 
