@@ -28,6 +28,7 @@ import Observation
     func set(_ celsius: Double) async {
         target = celsius
         isSent = false
+        problem = nil
         do {
             try await client.publish(celsius, as: .json, to: "thermostat/target", qos: .atLeastOnce, retain: true)
             if target == celsius { isSent = true }
@@ -52,7 +53,9 @@ import Observation
     private func followTemperature() async {
         do {
             for try await element in try await client.subscribe(to: "thermostat/celsius", as: Double.self) {
-                if let celsius = try? element.value { self.celsius = celsius }
+                guard let celsius = try? element.value else { continue }
+                self.celsius = celsius
+                problem = nil
             }
         } catch {
             // A screen that is closed cancels.

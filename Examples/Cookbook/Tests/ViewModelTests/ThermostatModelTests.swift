@@ -41,6 +41,23 @@ import Testing
         }
     }
 
+    @Test(.timeLimit(.minutes(5))) func `A problem disappears with the next wish, and the next temperature`()
+        async throws
+    {
+        try await withModel { model, _, house in
+            // No number in JSON.
+            await model.set(.nan)
+            #expect(model.problem != nil)
+            await model.set(21)
+            #expect(model.problem == nil && model.isSent)
+            await model.set(.nan)
+            #expect(model.problem != nil)
+            try await house.publish("20", to: "thermostat/celsius", qos: .atLeastOnce, retain: true)
+            try await wait { model.celsius == 20 }
+            #expect(model.problem == nil)
+        }
+    }
+
     @Test(.timeLimit(.minutes(5))) func `A wish that was uttered offline reaches the thermostat afterwards`()
         async throws
     {
