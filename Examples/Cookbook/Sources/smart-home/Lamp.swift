@@ -42,9 +42,15 @@ struct Lamp: Sendable {
         let client = MQTTClient(url, configuration: configuration)
         let bulb = Bulb(client, state.name)
         let connections = client.states.filter(\.isConnected).dropFirst()
-        try await client.connect()
-        try await bulb.show()
-        let commands = try await client.subscribe(to: "home/\(room)/lamp/set", qos: .atLeastOnce)
+        let commands: MQTTSubscription
+        do {
+            try await client.connect()
+            try await bulb.show()
+            commands = try await client.subscribe(to: "home/\(room)/lamp/set", qos: .atLeastOnce)
+        } catch {
+            await client.disconnect()
+            throw error
+        }
         self.client = client
         work = [
             Task {
