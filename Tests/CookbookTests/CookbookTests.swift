@@ -22,6 +22,18 @@ struct CookbookTests {
         #expect(status == .exited(0) && output == ["42"] && errors == [])
     }
 
+    @Test(arguments: [["5", "-3"], ["--", "5", "-3"], ["-3", "5"]])
+    func `request-reply adds negative numbers`(arguments: [String]) async throws {
+        let (status, output, errors) = try await CookbookProgram.requestReply.run(arguments)
+        #expect(status == .exited(0) && output == ["2"] && errors == [])
+    }
+
+    @Test func `an option that there is not is a mistake, beside numbers too`() async throws {
+        let (status, output, errors) = try await CookbookProgram.requestReply.run(["5", "-x"])
+        #expect(status == .exited(64) && output == [])
+        #expect(errors == ["There is no option -x. --help lists the options."])
+    }
+
     @Test(arguments: [[], ["--stomp"]])
     func `request-reply says when a sum is too large`(options: [String]) async throws {
         let (status, output, errors) = try await CookbookProgram.requestReply.run(options + ["\(Int.max)", "1"])
@@ -198,6 +210,47 @@ struct CookbookTests {
         #expect(try await bob.waitForEnd() == .exited(0))
         ann.closeInput()
         #expect(try await ann.waitForEnd() == .exited(0))
+        await broker.stop()
+    }
+
+    @Test func `what strangers send cannot control the terminal`() async throws {
+        let broker = try await LoopbackBroker.start()
+        let ann = try await CookbookProgram.chat.start(["-n", "Ann", "-b", broker.mqttURL], input: .pipe)
+        try await ann.waitForLine(containing: "You are Ann")
+        let vehicles = try await CookbookProgram.vehiclePositions.start(["-b", broker.mqttURL, "-c", "1"])
+        try await MQTTClient(broker.mqttURL).withConnection { client in
+            let line = #"{"name":"Bob\u001b[2J","text":"a\nYou: b","isPresent":true}"#
+            try await client.publish(line, to: "chat/rooms/lobby", qos: .atLeastOnce)
+            let position = #"{"VP":{"veh":"H1\u001b[2J"}}"#
+            try await client.publish(position, to: "transport/positions/1", qos: .atLeastOnce, retain: true)
+        }
+        #expect(try await vehicles.waitForEnd() == .exited(0))
+        #expect(vehicles.lines() == [#"H1\u{1b}[2J  somewhere  ?  in time"#])
+        try await ann.waitForLine(containing: #"Bob\u{1b}[2J: a\u{a}You: b"#)
+        ann.closeInput()
+        #expect(try await ann.waitForEnd() == .exited(0))
+        await broker.stop()
+    }
+
+    @Test func `the lamps of smart-home say goodbye when it is interrupted`() async throws {
+        let broker = try await LoopbackBroker.start()
+        let watcher = try MQTTClient(broker.mqttURL, clientID: "watcher")
+        try await watcher.connect()
+        let messages = try await watcher.subscribe(to: "home/kitchen/#", qos: .atLeastOnce)
+        // The command does not reach the lamp, so that the program waits.
+        broker.inject(.drop, .sent, .mqtt(.publish), client: "lamp-kitchen")
+        let program = try await CookbookProgram.smartHome.start(["--broker", broker.mqttURL, "kitchen=on"])
+        try await withTimeout(.patience, "the states of the lamp") {
+            var iterator = messages.makeAsyncIterator()
+            #expect(try await iterator.next()?.text == "off")
+            #expect(try await iterator.next()?.topic == "home/kitchen/lamp/set")
+            #expect(try await program.end(by: SIGINT) == .exited(0))
+            // Ends the session at once, and publishes its will if it has one.
+            await broker.forgetSession(of: "lamp-kitchen")
+            try await watcher.publish("the end", to: "home/kitchen/end", qos: .atLeastOnce)
+            #expect(try await iterator.next()?.text == "the end")
+        }
+        await watcher.disconnect()
         await broker.stop()
     }
 

@@ -4,14 +4,19 @@
 /// none. Two spaces or more separate it from its explanation.
 public struct Options: Sendable {
     private var values: [String: [String]] = [:]
-    /// What is left without a dash.
+    /// What belongs to no option: arguments without a dash, numbers, and all that follows `--`.
     public private(set) var rest: [String] = []
 
     init(_ arguments: [String], usage: String) throws(UsageError) {
         let declared = Self.declarations(in: usage)
         var arguments = arguments[...]
         while let argument = arguments.popFirst() {
-            guard argument.hasPrefix("-"), argument.count > 1 else {
+            if argument == "--" {
+                rest += arguments
+                break
+            }
+            let isNumber = declared[argument] == nil && Double(argument) != nil
+            guard argument.hasPrefix("-"), argument.count > 1, !isNumber else {
                 rest.append(argument)
                 continue
             }

@@ -40,5 +40,19 @@
 
 /// Writes a line to standard error.
 public func complain(_ line: String) {
-    FileHandle.standardError.write(Data((line + "\n").utf8))
+    FileHandle.standardError.write(Data((line.printable + "\n").utf8))
+}
+
+extension String {
+    /// The text with its control characters written as `\u{1B}`, so that what a stranger sends cannot move the cursor or
+    /// pretend to be a line of this program.
+    public var printable: String {
+        unicodeScalars.map { scalar in
+            switch scalar.value {
+            // Controls, separators of lines and paragraphs, and marks that turn text around.
+            case 0..<0x20, 0x7F...0x9F, 0x2028...0x202E, 0x2066...0x2069: "\\u{\(String(scalar.value, radix: 16))}"
+            default: "\(scalar)"
+            }
+        }.joined()
+    }
 }

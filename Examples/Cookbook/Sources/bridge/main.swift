@@ -53,7 +53,7 @@ func carry(_ readings: MQTTSubscription, to stomp: STOMPClient) async throws {
     for try await reading in readings {
         try await deliver(reading, to: stomp)
         reading.acknowledge()
-        print("\(reading.topic) -> /queue/readings")
+        print("\(reading.topic) -> /queue/readings".printable)
     }
 }
 
@@ -94,7 +94,7 @@ func carry(_ commands: STOMPSubscription, to mqtt: MQTTClient) async throws {
         }
         do throws(STOMPError) {
             try command.acknowledge()
-            print("/queue/commands -> \(topic)")
+            print("/queue/commands -> \(topic)".printable)
         } catch {
             // STOMP was reconnected meanwhile: the broker delivers the command again.
             guard error.code == .stale || error.code == .notConnected else { throw error }

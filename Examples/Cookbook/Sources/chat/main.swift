@@ -33,7 +33,8 @@ await recipe(
             let show = Task {
                 for try await element in lines {
                     guard let line = try? element.value, line.name != name else { continue }
-                    print(line.isPresent ? "\(line.name): \(line.text ?? "(is here)")" : "\(line.name) has left")
+                    let words = line.isPresent ? "\(line.name): \(line.text ?? "(is here)")" : "\(line.name) has left"
+                    print(words.printable)
                 }
             }
             // The will has told the others that this person left, when a connection was lost.

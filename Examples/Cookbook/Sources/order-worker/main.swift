@@ -38,7 +38,8 @@ await recipe(
             try await work(client, on: count + 1)
 
             for try await letter in try await client.subscribe(to: "/queue/orders.dead") {
-                print("dead letter: \(letter.text ?? "") (\(letter.header("reason") ?? "for no reason"))")
+                let reason = letter.header("reason") ?? "for no reason"
+                print("dead letter: \(letter.text ?? "") (\(reason))".printable)
                 break
             }
         }
@@ -59,7 +60,8 @@ func work(_ client: STOMPClient, on count: Int) async throws {
             guard let error = error as? STOMPError,
                 [.notConnected, .connectionLost, .stale, .timedOut].contains(error.code)
             else { throw error }
-            // The client connects again, and the broker delivers the order again, unless it was billed.
+            // The broker delivers the order again, unless it was billed: over the next connection, which after a time-out
+            // need not come soon.
             complain("order postponed: \(error.message)")
         }
         if left == 0 { break }
@@ -71,7 +73,7 @@ func process(_ order: STOMPDecodedMessage<Order>, _ client: STOMPClient) async t
         do {
             let (number, pizza) = (try order.value.number, try order.value.pizza)
             try await client.send(Invoice(order: number, euros: 9.5), to: .invoices, in: transaction)
-            print("order \(number): \(pizza)")
+            print("order \(number): \(pizza)".printable)
         } catch let failure as DecodeFailure {
             try await client.send(
                 order.bytes, to: "/queue/orders.dead", options: STOMPSendOptions(headers: ["reason": "\(failure)"]),

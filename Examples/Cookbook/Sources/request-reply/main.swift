@@ -50,6 +50,17 @@ struct Refusal: Error, CustomStringConvertible {
     let description: String
 }
 
+/// Answers one request. The next ones wait for their answers too, although this one may not say where its own goes, for
+/// example.
+func answering(_ reply: () async throws -> Void) async throws {
+    do {
+        try await reply()
+    } catch {
+        if Task.isCancelled { throw error }
+        complain("A request is not answered: \(error)")
+    }
+}
+
 func addOverMQTT(_ numbers: [Int], _ url: String) async throws -> Answer {
     var configuration = MQTTConfiguration(clientID: "adder-%%%%")
     configuration.version = .v5_0
@@ -57,13 +68,9 @@ func addOverMQTT(_ numbers: [Int], _ url: String) async throws -> Answer {
         let requests = try await server.subscribe(to: "sums", as: [Int].self)
         let service = Task {
             for try await request in requests {
-                do throws(MQTTError) {
+                try await answering {
                     let answer = Answer(adding: { try request.value })
                     try await server.reply(to: request.message, with: answer, as: .json)
-                } catch {
-                    // A request that does not say where the answer goes, for example. Others wait for theirs.
-                    if Task.isCancelled { throw error }
-                    complain("A request is not answered: \(error.message)")
                 }
             }
         }
@@ -80,13 +87,9 @@ func addOverSTOMP(_ numbers: [Int], _ url: String) async throws -> Answer {
         let requests = try await server.subscribe(to: "/queue/sums", as: [Int].self)
         let service = Task {
             for try await request in requests {
-                do throws(STOMPError) {
+                try await answering {
                     let answer = Answer(adding: { try request.value })
                     try await server.reply(to: request.message, with: answer, as: .json)
-                } catch {
-                    // A request that does not say where the answer goes, for example. Others wait for theirs.
-                    if Task.isCancelled { throw error }
-                    complain("A request is not answered: \(error.message)")
                 }
             }
         }

@@ -21,27 +21,38 @@ await recipe(
     try await withBroker(options) { url in
         // The lamps of the house: each is a device of its own.
         var lamps: [Lamp] = []
-        for room in Set(commands.map(\.room)).sorted() { lamps.append(try await Lamp(room: room, url)) }
-
-        var configuration = MQTTConfiguration(clientID: "remote-%%%%")
-        configuration.version = .v5_0
-        try await MQTTClient(url, configuration: configuration).withConnection { remote in
-            let states = try await remote.subscribe(to: .states)
-            for (room, power) in commands {
-                // A command that comes late is worse than none. It says who gave it.
-                try await remote.publish(
-                    power.rawValue, to: "home/\(room)/lamp/set", qos: .atLeastOnce,
-                    properties: [.messageExpiryInterval(5), .userProperty("from", "remote control")])
-            }
-            var left = commands.count
-            for try await state in states {
-                // Anybody may publish bytes that are no text.
-                let value = (try? state.value) ?? "?"
-                print("\(state.captures[0]): \(value)\(state.isRetained ? " (as it was)" : "")")
-                if state.message.properties.userProperty("by") != nil { left -= 1 }
-                if left == 0 { break }
-            }
+        var failure: (any Error)?
+        do {
+            for room in Set(commands.map(\.room)).sorted() { lamps.append(try await Lamp(room: room, url)) }
+            try await control(commands, url)
+        } catch {
+            failure = error
         }
+        // A lamp that does not say goodbye is reported as offline.
         for lamp in lamps { await lamp.stop() }
+        if let failure { throw failure }
+    }
+}
+
+/// Gives the commands, and prints what the lamps do until each command has been obeyed.
+func control(_ commands: [(room: String, power: Lamp.Power)], _ url: String) async throws {
+    var configuration = MQTTConfiguration(clientID: "remote-%%%%")
+    configuration.version = .v5_0
+    try await MQTTClient(url, configuration: configuration).withConnection { remote in
+        let states = try await remote.subscribe(to: .states)
+        for (room, power) in commands {
+            // A command that comes late is worse than none. It says who gave it.
+            try await remote.publish(
+                power.rawValue, to: "home/\(room)/lamp/set", qos: .atLeastOnce,
+                properties: [.messageExpiryInterval(5), .userProperty("from", "remote control")])
+        }
+        var left = commands.count
+        for try await state in states {
+            // Anybody may publish bytes that are no text.
+            let value = (try? state.value) ?? "?"
+            print("\(state.captures[0]): \(value)\(state.isRetained ? " (as it was)" : "")".printable)
+            if state.message.properties.userProperty("by") != nil { left -= 1 }
+            if left == 0 { break }
+        }
     }
 }

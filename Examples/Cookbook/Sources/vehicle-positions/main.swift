@@ -22,7 +22,7 @@ await recipe(
             var count = 0
             for try await element in positions {
                 do {
-                    print(try element.value.position)
+                    print("\(try element.value.position)".printable)
                 } catch {
                     complain("\(element.topic) is skipped: \(error)")
                 }
