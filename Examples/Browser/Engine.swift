@@ -17,8 +17,8 @@ final class Page {
     var delay = 250.0
     private var isOpen = false
 
-    init() {
-        var configuration = MQTTEngineConfiguration(clientID: "page")
+    init(clientID: String) {
+        var configuration = MQTTEngineConfiguration(clientID: clientID)
         configuration.cleanStart = false
         configuration.sessionExpiry = 600
         configuration.keepAlive = 30
@@ -104,7 +104,7 @@ final class Page {
 }
 
 /// The page runs on one thread.
-nonisolated(unsafe) private let page = Page()
+nonisolated(unsafe) private var page = Page(clientID: "")
 
 /// The page's clock counts milliseconds.
 private func nanoseconds(_ milliseconds: Double) -> Int64 { Int64(milliseconds * 1e6) }
@@ -113,6 +113,12 @@ private func nanoseconds(_ milliseconds: Double) -> Int64 { Int64(milliseconds *
 @_cdecl("input") public func input(_ count: Int32) -> UnsafeMutablePointer<UInt8>? {
     page.input = ContiguousArray(repeating: 0, count: max(1, Int(count)))
     return page.input.withUnsafeMutableBufferPointer { $0.baseAddress }
+}
+
+/// Called once, before the connection is opened: the input has the client identifier, another one for each tab. Of two clients
+/// with the same one, a broker ends the connection of the first.
+@_cdecl("start") public func start(_ count: Int32) {
+    page = Page(clientID: String(decoding: page.input.prefix(Int(count)), as: UTF8.self))
 }
 
 @_cdecl("opened") public func opened(_ now: Double) { page.opened(at: nanoseconds(now)) }

@@ -57,8 +57,19 @@ document.querySelector('form').onsubmit = (event) => {
     event.preventDefault();
     publish(event.target.topic.value, event.target.payload.value);
 };
+// Each tab is a client of its own, and the same one after a reload. `crypto.randomUUID` is missing without https.
+function clientID() {
+    const random = [...crypto.getRandomValues(new Uint8Array(8))].map((byte) => byte.toString(16).padStart(2, '0'));
+    const id = sessionStorage.getItem('clientID') ?? `page${random.join('')}`;
+    sessionStorage.setItem('clientID', id);
+    return id;
+}
+
 const code = Uint8Array.from(atob(engine), (character) => character.charCodeAt(0));
 WebAssembly.instantiate(code, { env: host }).then(({ instance }) => {
     exports = instance.exports;
+    const id = new TextEncoder().encode(clientID());
+    pass(id);
+    exports.start(id.length);
     open();
 });

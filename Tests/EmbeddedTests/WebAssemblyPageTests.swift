@@ -51,4 +51,24 @@ struct WebAssemblyPageTests {
         await client.disconnect()
         await broker.stop()
     }
+
+    @Test func `Two tabs are two clients, which do not take each other over`() async throws {
+        let files = try await EmbeddedProgram.page()
+        var options = LoopbackBrokerOptions()
+        // The page is a file.
+        options.allowedOrigins = ["null"]
+        let broker = try await LoopbackBroker.start(options)
+        let browser = try await Browser.start()
+        let address = "file://\(files)/page.html#\(try #require(broker.urls.ws))"
+        let isConnected = "document.getElementById('state').textContent === 'connected'"
+        let first = try await browser.open(address)
+        try await first.wait(until: isConnected)
+        let second = try await browser.open(address)
+        try await second.wait(until: isConnected)
+        try await first.wait(until: isConnected)
+        let clients = Set(broker.clients)
+        #expect(clients.count == 2, "\(clients)")
+        await browser.close()
+        await broker.stop()
+    }
 }
