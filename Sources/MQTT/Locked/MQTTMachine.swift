@@ -144,12 +144,15 @@ struct MQTTMachine: ClientMachine, ~Copyable {
         var consumed = afterLock.work.pieceStart
         let end = min(bytes.byteCount, consumed + Link<MQTTMachine>.longestPiece)
         consumed = receive(bytes.extracting(..<end), from: consumed, router, at: now, into: afterLock)
-        // What follows an event is read under the same lock; so is a packet that is longer than a piece.
+        // What follows an event is read under the same lock, unless it is CONNACK of a server that the app has to trust
+        // first; so is a packet that is longer than a piece.
         if end < bytes.byteCount, consumed > afterLock.work.pieceStart, afterLock.work.effects.events.isEmpty {
             afterLock.work.pieceStart = consumed
             return 0
         }
-        if end < bytes.byteCount { consumed = receive(bytes, from: consumed, router, at: now, into: afterLock) }
+        if end < bytes.byteCount, !awaitsTrust(afterLock) {
+            consumed = receive(bytes, from: consumed, router, at: now, into: afterLock)
+        }
         afterLock.work.pieceStart = 0
         for event in afterLock.work.effects.events {
             // Messages may follow CONNACK in the same read.
@@ -168,6 +171,12 @@ struct MQTTMachine: ClientMachine, ~Copyable {
         if journal != nil { reading.update(&engine, at: now) }
         collect(into: afterLock, at: now)
         return consumed
+    }
+
+    /// Whether CONNACK has completed an authentication, which the app has not checked.
+    private func awaitsTrust(_ afterLock: MQTTAfterLock) -> Bool {
+        engine.authenticates
+            && afterLock.work.effects.events.contains { if case .connected = $0.kind { true } else { false } }
     }
 
     private mutating func receive(

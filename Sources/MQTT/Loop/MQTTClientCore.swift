@@ -229,6 +229,8 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
     }
 
     private func connected(_ info: MQTTConnectionInfo) {
+        // Before 5.0 there is no authentication to complete.
+        if info.version.hasProperties, !negotiation.trusts(info.properties) { return }
         parts.counters.connected()
         negotiation.accepted(info)
         persistence?.journal?.begin(clientID: info.clientID)

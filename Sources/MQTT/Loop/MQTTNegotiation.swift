@@ -324,6 +324,7 @@ extension MQTTNegotiation {
     func authenticationReceived(_ packet: MQTTPacket.Auth) {
         guard let authentication = settings.authentication else { return }
         if packet.reasonCode == .success {
+            guard trusts(packet.properties) else { return }
             core.news.tell(.reauthenticated)
             return endReauthentications(.success(()))
         }
@@ -345,6 +346,26 @@ extension MQTTNegotiation {
                     client?.negotiation.respond(response, connection: connection)
                 }
             }
+        }
+    }
+
+    /// Whether the app trusts a server that has completed the authentication with these properties of CONNACK or AUTH. If it
+    /// does not, the connection ends: nothing more leaves, and what has arrived meanwhile is not read.
+    func trusts(_ properties: MQTTProperties) -> Bool {
+        guard let verify = settings.authentication?.verify else { return true }
+        do {
+            try verify(properties.authenticationData)
+            return true
+        } catch {
+            expectsNoAnswer()
+            core.connectionFailed(MQTTError(authentication: error))
+            let now = core.loop.now
+            core.link.perform { machine in
+                try? machine.engine.disconnect(reason: .unspecifiedError, at: now)
+                machine.wantsClose = true
+            }
+            core.link.dropConnection()
+            return false
         }
     }
 

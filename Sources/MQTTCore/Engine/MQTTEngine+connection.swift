@@ -223,6 +223,9 @@ extension MQTTEngine {
         outboundAliases.reset(maximum: min(limits.topicAliasMaximum, options.value.outboundTopicAliasMaximum))
     }
 
+    /// Whether CONNECT had an authentication method.
+    package var authenticates: Bool { authenticationMethod.value != nil }
+
     func isOurMethod(_ method: String) -> Bool {
         authenticationMethod.value.map { $0.hasSameBytes(as: method) } ?? false
     }

@@ -8,10 +8,13 @@ extension MQTTEngine {
     ///
     /// - Returns: the number of bytes consumed. The caller presents the rest again, with more behind it.
     public mutating func receive(_ bytes: RawSpan, at now: Int64, into effects: inout MQTTEffects) -> Int {
-        receive(bytes, at: now, into: &effects, knowing: TopicTable(seed: 0))
+        let consumed = receive(bytes, at: now, into: &effects, knowing: TopicTable(seed: 0))
+        guard authenticates, consumed > 0, consumed < bytes.byteCount else { return consumed }
+        return receive(bytes, from: consumed, at: now, into: &effects, knowing: TopicTable(seed: 0))
     }
 
-    /// The same for a caller with a table of topics, whose numbers the records of messages get.
+    /// The same for a caller with a table of topics, whose numbers the records of messages get. Stops behind a CONNACK that
+    /// completes an authentication.
     ///
     /// - Parameters:
     ///   - start: where this piece of the bytes begins; the effects are those of the pieces before it.
@@ -42,6 +45,8 @@ extension MQTTEngine {
                     if phase == .closing { return bytes.byteCount }
                 }
                 offset += header.packetCount
+                // The app may refuse the server's last authentication data, before anything that follows.
+                if header.type == .connack, authenticates { return offset }
                 guard phase == .connected else { continue }
                 try receivePlainPackets(bytes, at: &offset, now, &effects, topics, start > 0)
             }

@@ -520,4 +520,81 @@ struct ConnectingTests {
         #expect(versions.withLock { $0 } == [.v5_0, .v5_0, .v3_1_1, .v3_1])
         await client.disconnect()
     }
+
+    @Test func `the server's last data are verified before the app trusts it`() async throws {
+        struct WrongSignature: Error {}
+        let seen = Mutex<[[UInt8]?]>([])
+        let subscriptions = Mutex(0)
+        let server = ScriptedServer { step in
+            switch step.event {
+            case .connectReceived:
+                step.accept(properties: [.authenticationData(step.connection == 1 ? [9] : [7])])
+                step.perform { machine in
+                    _ = try? machine.engine.publish(
+                        topic: "a", payload: [1], qos: .atMostOnce, retain: false, properties: [], token: 1,
+                        at: step.link.loop.now)
+                }
+            case .authenticationReceived: step.authenticate(.success, [9])
+            case .subscribeReceived: subscriptions.withLock { $0 += 1 }
+            default: break
+            }
+        }
+        let client = server.client {
+            $0.version = .v5_0
+            $0.reconnect.firstConnectAttempts = nil
+            $0.authentication = MQTTAuthentication(method: "SCRAM") {
+                [1]
+            } respond: { _ in
+                nil
+            } verify: { data in
+                seen.withLock { $0.append(data) }
+                if data != [7] { throw WrongSignature() }
+            }
+        }
+        _ = client.subscription(to: "a")
+        func fails(_ call: () async throws(MQTTError) -> Void) async {
+            let error = await error { () throws(MQTTError) in try await call() }
+            #expect(error?.code == .badCredentials && error?.underlying is WrongSignature)
+            #expect(await eventually { failure(client)?.underlying is WrongSignature })
+        }
+        var events = client.events.makeAsyncIterator()
+        await fails { () throws(MQTTError) in try await client.connect() }
+        #expect(server.connectionCount == 1 && subscriptions.withLock { $0 } == 0)
+        #expect(client.counters.messagesReceived == 0)
+        while let event = await events.next() {
+            if case .connected = event { Issue.record("The server was trusted.") }
+            if case .stateChanged(.disconnected) = event { break }
+        }
+        try await client.connect()
+        await fails { () throws(MQTTError) in try await client.reauthenticate() }
+        #expect(server.connectionCount == 2)
+        #expect(seen.withLock { $0 } == [[9], [7], [9]])
+        while let event = await events.next() {
+            if case .reauthenticated = event { Issue.record("The server was trusted.") }
+            if case .stateChanged(.disconnected) = event { break }
+        }
+    }
+
+    @Test func `a server without last data fails the verification, and one before 5_0 is not verified`() async throws {
+        struct NoSignature: Error {}
+        let server = ScriptedServer { step in
+            if case .connectReceived = step.event { step.accept() }
+        }
+        func client(_ version: MQTTVersion) -> MQTTClient {
+            server.client {
+                $0.version = version
+                $0.authentication = MQTTAuthentication(method: "SCRAM") {
+                    [1]
+                } respond: { _ in
+                    nil
+                } verify: { data in
+                    if data == nil { throw NoSignature() }
+                }
+            }
+        }
+        await #expect { try await client(.v5_0).connect() } throws: { ($0 as? MQTTError)?.underlying is NoSignature }
+        let older = client(.v3_1_1)
+        try await older.connect()
+        await older.disconnect()
+    }
 }

@@ -26,6 +26,9 @@ extension OptionTableTests {
         OptionRow("authentication.respond") {
             try await ConnectingTests().`an authentication that fails on this side ends the attempt for good`()
         },
+        OptionRow("authentication.verify") {
+            try await ConnectingTests().`the server's last data are verified before the app trusts it`()
+        },
         OptionRow("followsRedirects") {
             try await ConnectingTests().`goes where the server sends it, if that is allowed`(allowed: true)
         },
