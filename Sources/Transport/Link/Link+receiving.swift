@@ -82,7 +82,7 @@ extension Link where Machine: ~Copyable {
                 state.withLock { state in
                     count = machine.value.receive(span, at: now, into: afterLock)
                     (wantsClose, tap) = (machine.value.wantsClose, state.tap)
-                    if tap != nil { state.receivedIsUnshown = true }
+                    state.receivedIsUnshown = tap != nil
                 }
             } while afterLock.isReceiving
             if let tap { show(span.extracting(..<count), to: tap) }

@@ -123,6 +123,7 @@ public struct TimeZone: Hashable, Sendable {
 open class Formatter: NSObject {}
 open class ISO8601DateFormatter: Formatter {
     open func string(from date: Date) -> String { "" }
+    open func date(from string: String) -> Date? { nil }
 }
 open class DateFormatter: Formatter {
     open var dateFormat: String! = ""
