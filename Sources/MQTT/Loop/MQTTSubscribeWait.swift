@@ -61,11 +61,13 @@ final class MQTTSubscribeWait: @unchecked Sendable {
 /// A caller that waits for the answers to all packets of UNSUBSCRIBE that its filters were sent in; on the loop's thread
 /// only.
 final class MQTTUnsubscribeWait {
-    private let call: PendingCall<Result<MQTTUnsubscribeResult, MQTTError>>
+    typealias Call = PendingCall<Result<MQTTUnsubscribeResult, MQTTError>>
+
+    private let call: Call
     private var answers: [MQTTUnsubscribeResult?]
     private var missing: Int
 
-    init(_ call: PendingCall<Result<MQTTUnsubscribeResult, MQTTError>>, packetCount: Int) {
+    init(_ call: Call, packetCount: Int) {
         self.call = call
         answers = Array(repeating: nil, count: packetCount)
         missing = packetCount

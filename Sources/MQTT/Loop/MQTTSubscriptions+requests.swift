@@ -107,8 +107,7 @@ extension MQTTSubscriptions {
     /// - Parameter call: the caller that waits for the answers. Without one a refusal is ignored: the connection is
     ///   ending, and the next one tries again.
     func writeUnsubscribe(
-        _ filters: [String], _ properties: MQTTProperties = [],
-        _ call: PendingCall<Result<MQTTUnsubscribeResult, MQTTError>>? = nil
+        _ filters: [String], _ properties: MQTTProperties = [], _ call: MQTTUnsubscribeWait.Call? = nil
     ) {
         let packets = unsubscribePackets(filters.inRequests(of: core.settings.maximumFiltersPerRequest), properties)
         let wait = call.map { MQTTUnsubscribeWait($0, packetCount: packets.count) }

@@ -77,9 +77,7 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
         for wait in waits { wait.fail(.cancelledWait) }
     }
 
-    func unsubscribeNow(
-        _ route: MQTTRoute, _ properties: MQTTProperties, _ call: PendingCall<Result<MQTTUnsubscribeResult, MQTTError>>
-    ) {
+    func unsubscribeNow(_ route: MQTTRoute, _ properties: MQTTProperties, _ call: MQTTUnsubscribeWait.Call) {
         finish(route)
         var filters = takeOut(route)
         // When the client has stopped since, only the server may still have the subscription, in a session.
@@ -90,9 +88,7 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
         unsubscribeRemoved(filters, properties, call)
     }
 
-    func unsubscribeNow(
-        _ filters: [String], _ properties: MQTTProperties, _ call: PendingCall<Result<MQTTUnsubscribeResult, MQTTError>>
-    ) {
+    func unsubscribeNow(_ filters: [String], _ properties: MQTTProperties, _ call: MQTTUnsubscribeWait.Call) {
         guard core.accepts(call) else { return }
         if let own = filters.first(where: { router.entries[ByteKey($0)] != nil }) {
             let message = "A subscription of this client has the filter '\(own)'. Call unsubscribe() of it instead."
@@ -102,12 +98,15 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
         }
     }
 
-    private func unsubscribeRemoved(
-        _ filters: [String], _ properties: MQTTProperties, _ call: PendingCall<Result<MQTTUnsubscribeResult, MQTTError>>
+    /// Unsubscribes filters that no route has any more; without a connection, the next one of the session does it.
+    ///
+    /// - Parameter call: the caller that waits for the answers, if there is one.
+    func unsubscribeRemoved(
+        _ filters: [String], _ properties: MQTTProperties = [], _ call: MQTTUnsubscribeWait.Call? = nil
     ) {
         guard !filters.isEmpty, core.supervisor.isConnected else {
             router.forgetLater(filters)
-            call.end(.success(MQTTUnsubscribeResult()))
+            call?.end(.success(MQTTUnsubscribeResult()))
             return
         }
         writeUnsubscribe(filters, properties, call)
@@ -133,12 +132,6 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
         let report = core.link.perform { $0.subscriptionEnded(route, at: now) }
         route.finish(end)
         self.report(report)
-    }
-
-    func unsubscribeRemoved(_ filters: [String]) {
-        guard !filters.isEmpty else { return }
-        guard core.supervisor.isConnected else { return router.forgetLater(filters) }
-        writeUnsubscribe(filters)
     }
 
     /// The client is about to disconnect: unsubscribes the topics of responses, which no later client uses, from a session that
