@@ -5,13 +5,12 @@ import Wire
 /// Which subscriptions the messages of a topic go to, and which filters are subscribed at the server. On the loop's
 /// thread only. `MQTTRouter+copies.swift` chooses one of several copies of a message.
 final class MQTTRouter {
-    /// A SUBSCRIBE or UNSUBSCRIBE that is not answered yet.
-    struct Request {
-        var keys: [ByteKey]
-        /// It precedes the messages of a new connection, and the connection ends if the answer is late.
-        var comesFirst: Bool
-        /// The filters of an UNSUBSCRIBE.
-        var forgotten: [String] = []
+    /// A SUBSCRIBE or UNSUBSCRIBE that is not answered yet, with its filters.
+    enum Request {
+        /// One that comes first precedes the messages of a new connection, which ends if the answer is late.
+        case subscribe([ByteKey], comesFirst: Bool)
+        /// With the caller that waits for the answer, and the place of the packet among those that its filters were sent in.
+        case unsubscribe([String], caller: (wait: MQTTUnsubscribeWait, packet: Int)?)
     }
 
     /// The routes that topics have in common.
@@ -22,8 +21,6 @@ final class MQTTRouter {
         var refusing: [MQTTRoute] = []
     }
 
-    /// Callers that wait for UNSUBACK, by the token of the request, and the place of the request among theirs.
-    var unsubscribes: [UInt64: (wait: MQTTUnsubscribeWait, packet: Int)] = [:]
     private(set) var entries: [ByteKey: MQTTFilterEntry] = [:]
     private var entryCount: UInt64 = 0
     private var tree = MQTTFilterTree<MQTTFilterEntry>()
@@ -289,7 +286,7 @@ final class MQTTRouter {
 
     /// SUBSCRIBE was written: the callers that wait for one get the answer to this one.
     func subscribeWritten(_ token: UInt64, for keys: [ByteKey], comesFirst: Bool, at now: Int64) {
-        requests[token] = Request(keys: keys, comesFirst: comesFirst)
+        requests[token] = .subscribe(keys, comesFirst: comesFirst)
         for key in keys { entries[key]?.subscribeWritten(token, at: now) }
     }
 
@@ -300,13 +297,21 @@ final class MQTTRouter {
     }
 
     /// The filters of a SUBSCRIBE that was not answered.
-    func filters(ofRequest token: UInt64) -> [String] { requests[token]?.keys.map(\.text) ?? [] }
+    func filters(ofRequest token: UInt64) -> [String] {
+        if case .subscribe(let keys, _) = requests[token] { keys.map(\.text) } else { [] }
+    }
 
-    /// The same for UNSUBSCRIBE.
-    func makeRequest(forgetting filters: [String]) -> UInt64 {
+    /// UNSUBSCRIBE is about to be written; returns its token.
+    func makeUnsubscribe(_ filters: [String]) -> UInt64 {
         let token = makeToken()
-        requests[token] = Request(keys: [], comesFirst: false, forgotten: filters)
+        requests[token] = .unsubscribe(filters, caller: nil)
         return token
+    }
+
+    /// A caller waits for the answer to an UNSUBSCRIBE, which is one packet of those that its filters were sent in.
+    func setCaller(_ wait: MQTTUnsubscribeWait, packet: Int, of token: UInt64) {
+        guard case .unsubscribe(let filters, _) = requests[token] else { return }
+        requests[token] = .unsubscribe(filters, caller: (wait, packet))
     }
 
     /// Filters are to be unsubscribed as soon as there is a connection.
@@ -322,16 +327,21 @@ final class MQTTRouter {
 
     /// The connection has closed: no filter is granted and no request will be answered.
     func connectionClosed() {
-        for request in requests.values { forgetLater(request.forgotten) }
+        for case .unsubscribe(let filters, _) in requests.values { forgetLater(filters) }
         requests.removeAll()
         for entry in entries.values { entry.connectionClosed() }
     }
 
-    /// There will be no answer to any UNSUBSCRIBE.
+    /// There will be no answer to any UNSUBSCRIBE: its callers fail. The filters stay until the connection has closed, since
+    /// the next one of the session repeats the request.
     func failUnsubscribes(_ failure: MQTTError) {
-        let ended = unsubscribes.sorted { $0.key < $1.key }
-        unsubscribes = [:]
-        for (_, (wait, _)) in ended { wait.fail(failure) }
+        var waits: [MQTTUnsubscribeWait] = []
+        for (token, request) in requests.sorted(by: { $0.key < $1.key }) {
+            guard case .unsubscribe(let filters, let caller?) = request else { continue }
+            requests[token] = .unsubscribe(filters, caller: nil)
+            waits.append(caller.wait)
+        }
+        for wait in waits { wait.fail(failure) }
     }
 
     /// The entries in the order in which they were added.

@@ -115,7 +115,7 @@ extension MQTTSubscriptions {
             switch packet.written {
             case .failure(let error): wait?.fail(core.explain(error))
             case .success(let token):
-                if let wait { router.unsubscribes[token] = (wait, index) }
+                if let wait { router.setCaller(wait, packet: index, of: token) }
                 for filter in packet.filters { core.news.tell(.unsubscribed(filter: filter)) }
             }
         }
@@ -127,7 +127,7 @@ extension MQTTSubscriptions {
     private func unsubscribePackets(
         _ lists: [[String]], _ properties: MQTTProperties
     ) -> [(filters: [String], written: Result<UInt64, MQTTUsageError>)] {
-        let tokens = lists.map { router.makeRequest(forgetting: $0) }
+        let tokens = lists.map { router.makeUnsubscribe($0) }
         let now = core.loop.now
         let written = core.link.perform { machine in
             lists.indices.map { index -> Result<UInt64, MQTTUsageError> in
@@ -198,8 +198,8 @@ extension MQTTSubscriptions {
     // MARK: Responses
 
     func subscribeCompleted(_ token: UInt64, _ codes: [MQTTReasonCode], _ properties: MQTTProperties) {
-        guard let request = router.takeRequest(token) else { return }
-        for (key, code) in zip(request.keys, codes) {
+        guard case .subscribe(let keys, let comesFirst) = router.takeRequest(token) else { return }
+        for (key, code) in zip(keys, codes) {
             // Not one of a later subscription, whose SUBSCRIBE comes after an UNSUBSCRIBE.
             guard let entry = router.entries[key], (1...token).contains(entry.firstRequest) else { continue }
             if code.isError {
@@ -215,7 +215,7 @@ extension MQTTSubscriptions {
             for route in entry.routes { route.noteGranted(code) }
             let callers = entry.takeCallers(of: token)
             core.news.tell(
-                request.comesFirst && callers.isEmpty && isKnown
+                comesFirst && callers.isEmpty && isKnown
                     ? .resubscribed(filter: key.text, code) : .subscribed(filter: key.text, code))
             // Callers confirm for themselves: theirs may have been cancelled.
             for route in entry.routes where !callers.contains(where: { $0.wait.route === route }) {
@@ -229,30 +229,35 @@ extension MQTTSubscriptions {
     }
 
     func unsubscribeCompleted(_ token: UInt64, _ codes: [MQTTReasonCode], _ properties: MQTTProperties) {
-        _ = router.takeRequest(token)
-        guard let (wait, packet) = router.unsubscribes.removeValue(forKey: token) else { return }
-        wait.answer(packet, codes, properties)
+        guard case .unsubscribe(_, let caller?) = router.takeRequest(token) else { return }
+        caller.wait.answer(caller.packet, codes, properties)
     }
 
     /// The server has not answered a request in time. (A request that failed because its connection closed is repeated on
     /// the next one.)
     func requestLate(_ token: UInt64) {
-        if let (wait, _) = router.unsubscribes.removeValue(forKey: token) {
-            wait.fail(late("UNSUBSCRIBE", advice: "Raise requestTimeout if the server needs longer."))
+        switch router.takeRequest(token) {
+        case nil: break
+        case .unsubscribe(let filters, let caller):
+            // The next connection of the session repeats it.
+            router.forgetLater(filters)
+            caller?.wait.fail(late("UNSUBSCRIBE", advice: "Raise requestTimeout if the server needs longer."))
+        case .subscribe(let keys, let comesFirst):
+            subscribeLate(token, keys, comesFirst: comesFirst)
         }
-        guard let request = router.takeRequest(token) else { return }
-        // The next connection of the session repeats it.
-        router.forgetLater(request.forgotten)
+    }
+
+    private func subscribeLate(_ token: UInt64, _ keys: [ByteKey], comesFirst: Bool) {
         let error = late("SUBSCRIBE", advice: Self.adviceForSubscribe)
-        for key in request.keys {
+        for key in keys {
             guard let entry = router.entries[key] else { continue }
             entry.isUncertain = true
             // The connection ends, and the next one subscribes what was granted before, and what no caller waits for.
             let isAwaited = entry.callers.contains { $0.request == token }
-            fail(key, error, of: token, othersContinue: request.comesFirst && (entry.wasGranted || !isAwaited))
+            fail(key, error, of: token, othersContinue: comesFirst && (entry.wasGranted || !isAwaited))
         }
         // The server may have subscribed them nevertheless.
-        unsubscribeRemoved(request.keys.filter { router.entries[$0] == nil }.map(\.text))
+        unsubscribeRemoved(keys.filter { router.entries[$0] == nil }.map(\.text))
     }
 
     private func late(_ packet: String, advice: String) -> MQTTError {

@@ -162,9 +162,9 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
 
     func connectionClosed(_ reason: MQTTError) {
         failLateSubscribes()
+        knownRouter?.failUnsubscribes(reason)
         knownRouter?.connectionClosed()
         pausedRoutes.removeAll()
-        knownRouter?.failUnsubscribes(reason)
     }
 
     // MARK: Messages that match no subscription
