@@ -7,9 +7,9 @@ import Wire
 /// The session store of a client: opens it before anything depends on it, restores the session, reports what is stored,
 /// and closes it when the client has disconnected.
 ///
-/// ``prepare(_:for:)``, ``close(_:)`` and ``removeAll(_:)`` may be called on any thread, ``begin(_:)`` on the loop's. The
-/// store is opened and written on a thread of its own (see ``MQTTJournal``); results go to the loop's thread. Jobs on these
-/// threads keep the client alive.
+/// ``prepare(_:for:)``, ``close(_:)`` and ``removeAll(_:)`` may be called on any thread, ``beginOpening(_:)`` on the loop's.
+/// The store is opened and written on a thread of its own (see ``MQTTJournal``); results go to the loop's thread. Jobs on
+/// these threads keep the client alive.
 final class MQTTPersistence: Sendable {
     private typealias Call = PendingCall<Result<Void, MQTTError>>
 
@@ -47,23 +47,35 @@ final class MQTTPersistence: Sendable {
         case change
     }
 
+    /// What is to be done before the store is open.
     private enum Step { case opens, waits, isOpen, hasFailed }
 
     /// Begins to open the store for an attempt, on the loop's thread: a later disconnect sees that it is being opened, and
     /// closes it. Returns whether the attempt has to wait for the store.
-    func begin(_ core: MQTTClientCore) -> Bool {
+    func beginOpening(_ core: MQTTClientCore) -> Bool {
         if Task.isCancelled { return true }
-        let (opens, waits) = phase.withLock { phase -> (opens: Bool, waits: Bool) in
+        switch enter(nil, for: .attempt) {
+        case .opens:
+            open(core)
+            return true
+        case .isOpen: return false
+        case .waits, .hasFailed: return true
+        }
+    }
+
+    /// Notes that the store is needed. While it is being opened or closed, `call` waits for that, if there is one.
+    private func enter(_ call: Call?, for purpose: Purpose) -> Step {
+        phase.withLock { phase in
             switch phase {
             case .unopened:
-                phase = .opening([])
-                return (true, true)
-            case .open(let journal): return (false, journal.failure != nil)
-            case .opening, .closing: return (false, true)
+                phase = .opening(call.map { [($0, purpose)] } ?? [])
+                return .opens
+            case .opening(let calls): phase = .opening(calls + (call.map { [($0, purpose)] } ?? []))
+            case .open(let journal): return journal.failure == nil ? .isOpen : .hasFailed
+            case .closing(let calls): phase = .closing(calls + (call.map { [$0] } ?? []))
             }
+            return .waits
         }
-        if opens { open(core) }
-        return waits
     }
 
     /// The client has stopped: messages wait no longer, however long the store takes.
@@ -91,18 +103,7 @@ final class MQTTPersistence: Sendable {
                 throw reason.value
             }
             let call = Call()
-            let step = phase.withLock { phase -> Step in
-                switch phase {
-                case .unopened:
-                    phase = .opening([(call, purpose)])
-                    return .opens
-                case .opening(let calls): phase = .opening(calls + [(call, purpose)])
-                case .open(let journal): return journal.failure == nil ? .isOpen : .hasFailed
-                case .closing(let calls): phase = .closing(calls + [call])
-                }
-                return .waits
-            }
-            switch step {
+            switch enter(call, for: purpose) {
             case .isOpen: return
             case .hasFailed:
                 guard purpose == .attempt else { return }
