@@ -57,7 +57,7 @@ struct MQTTSender {
     /// Waits until a QoS 0 message that was not accepted can be tried again.
     nonisolated(nonsending) func roomForAtMostOnce() async throws(MQTTError) {
         if Task.isCancelled { throw .cancelledWait }
-        await link.room()
+        await link.outboxRoom()
         // Also behind others of QoS 0 in the queue, which wait for their turn.
         if link.perform({ $0.mayQueueQoS0 }) { try await waitForRoom(isQoS0: true) }
     }

@@ -105,7 +105,7 @@ extension Link where Machine: ~Copyable {
             machine.value.output = []
             machine.value.connectionClosed(error, at: now, into: afterLock)
             machine.value.reportDiscarded(into: afterLock)
-            return state.roomWaiters.takeAll()
+            return state.outboxWaiters.takeAll()
         }
         connections.subtract(1, ordering: .relaxed)
         sendIsBlocked = false

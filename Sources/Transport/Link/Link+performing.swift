@@ -98,7 +98,7 @@ package struct LinkAction {
 /// Callers that wait for room in the outbox.
 extension Link where Machine: ~Copyable {
     /// Waits until the outbox has room, the connection ends, or the task is cancelled; check again afterwards.
-    package nonisolated(nonsending) func room() async {
+    package nonisolated(nonsending) func outboxRoom() async {
         let token = Atomic(Waiters<Void>.noToken)
         await waiting { waiter in
             var waiter: Waiter<Void>? = waiter
@@ -107,11 +107,11 @@ extension Link where Machine: ~Copyable {
                 guard outboxIsFull(state), state.stream != nil, !Task.isCancelled, let waiter = waiter.take() else {
                     return
                 }
-                token.store(state.roomWaiters.add(waiter), ordering: .relaxed)
+                token.store(state.outboxWaiters.add(waiter), ordering: .relaxed)
             }
             waiter.take()?.resume(returning: ())
         } onCancel: {
-            state.withLock { $0.roomWaiters.take(token.load(ordering: .relaxed)) }?.resume(returning: ())
+            state.withLock { $0.outboxWaiters.take(token.load(ordering: .relaxed)) }?.resume(returning: ())
         }
     }
 }

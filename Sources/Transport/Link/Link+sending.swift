@@ -123,7 +123,7 @@ extension Link where Machine: ~Copyable {
             let machineWrote = machine.value.outputCount > 0
             guard machineWrote || layers?.hasOutput == true else {
                 state.sending = false
-                waiters = state.roomWaiters.takeAll()
+                waiters = state.outboxWaiters.takeAll()
                 loopHasToSettle = claimSettle(&state)
                 return .done
             }
@@ -136,7 +136,7 @@ extension Link where Machine: ~Copyable {
                     swap(&machine.value.output, &plain)
                     tap = state.tap
                 }
-                if !outboxIsFull(state) { waiters = state.roomWaiters.takeAll() }
+                if !outboxIsFull(state) { waiters = state.outboxWaiters.takeAll() }
                 loopHasToSettle = claimSettle(&state)
                 return .wrap(stream, layers)
             }
@@ -145,7 +145,7 @@ extension Link where Machine: ~Copyable {
             wirePayload = machine.value.largePayload.take()
             state.queuedBytes &+= wireCount
             tap = state.tap
-            waiters = state.roomWaiters.takeAll()
+            waiters = state.outboxWaiters.takeAll()
             loopHasToSettle = claimSettle(&state)
             return .write(stream)
         }

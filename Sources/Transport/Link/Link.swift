@@ -71,7 +71,7 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
 
     // MARK: From any thread
 
-    /// Whether a caller should wait for `room()` before it adds more.
+    /// Whether a caller should wait for `outboxRoom()` before it adds more.
     package var outboxIsFull: Bool {
         state.withLock { outboxIsFull($0) }
     }
@@ -269,7 +269,7 @@ package struct LinkState: ~Copyable, Sendable {
     /// The deadline that the loop knows.
     @usableFromInline package var armedDeadline = Int64.max
     /// The callers that wait for room in the outbox.
-    var roomWaiters = Waiters<Void>()
+    var outboxWaiters = Waiters<Void>()
     var tap: (any LinkTap)?
     /// Bytes in the outbox from which on callers wait.
     @usableFromInline package let maximumOutboxBytes: Int

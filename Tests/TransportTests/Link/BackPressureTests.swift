@@ -20,7 +20,7 @@ import Transport
                     for _ in 0..<each {
                         if ends.client.outboxIsFull {
                             waiting.add(1)
-                            await ends.client.room()
+                            await ends.client.outboxRoom()
                             waiting.add(-1)
                         }
                         ends.client.append(line)
@@ -39,7 +39,7 @@ import Transport
             let releasesNoOther = await eventually {
                 let before = ends.client.perform { $0.output.count }
                 let sent = ends.client.traffic.bytesSent
-                let cancelled = Task { await ends.client.room() }
+                let cancelled = Task { await ends.client.outboxRoom() }
                 cancelled.cancel()
                 _ = await cancelled.value
                 let after = ends.client.perform { $0.output.count }
@@ -66,7 +66,7 @@ import Transport
         #expect(await eventually { client.perform { $0.output.isEmpty } })
         client.append([UInt8](repeating: 1, count: 500))
         #expect(client.outboxIsFull)
-        let waiter = Task { await client.room() }
+        let waiter = Task { await client.outboxRoom() }
         try await Task.sleep(for: .milliseconds(20))
         client.dropConnection()
         await waiter.value
@@ -74,7 +74,7 @@ import Transport
         #expect(await eventually { client.probe.ends.count == 1 })
         // Without a connection there is nothing to wait for.
         client.append([UInt8](repeating: 1, count: 500))
-        await client.room()
+        await client.outboxRoom()
     }
 
     @Test(arguments: SelectorKind.allCases, StreamKind.allCases)

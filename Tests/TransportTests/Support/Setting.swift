@@ -113,7 +113,7 @@ extension Link where Machine == LineMachine {
             }
             if let sent { return sent }
             if Task.isCancelled { return false }
-            await room()
+            await outboxRoom()
         }
     }
 }
