@@ -22,7 +22,7 @@ struct MQTTMachine: ClientMachine, ~Copyable {
     // Small fields are next to each other, because every idle client has them.
     private var trimming = MemoryTrimming()
     private var reading = MQTTReadingPause()
-    var wantsClose = false
+    var asksToClose = false
     /// The server did not answer CONNECT or PINGREQ, or acknowledged nothing: what is in the outbox need not be written.
     private var serverIsSilent = false
     /// Connections are made to discard the session at the server, and for nothing else.
@@ -87,6 +87,7 @@ struct MQTTMachine: ClientMachine, ~Copyable {
     var timeForQoS0: Int64 { engine.sendsQoS0AtOnce ? engine.keepAlive.lastSent : publishers.loop.now }
     var isLatencyBound: Bool { mutating get { engine.inFlightCount <= 1 } }
     var wantsReadingPaused: Bool { reading.isPaused }
+    var wantsClose: Bool { mutating get { asksToClose || engine.shouldClose } }
     var pauseReason: String? {
         if reading.receiversAreFull { return Self.receiversAreSlow }
         guard reading.isPaused else { return nil }
@@ -110,13 +111,13 @@ struct MQTTMachine: ClientMachine, ~Copyable {
 
     mutating func connectionOpened(at now: Int64, into afterLock: MQTTAfterLock) {
         afterLock.work.core = core
-        wantsClose = false
+        asksToClose = false
         serverIsSilent = false
         do {
             try engine.connectionOpened(at: now, deadline: core?.supervisor.attemptDeadline)
         } catch {
             afterLock.work.connectFailure = MQTTError(error)
-            wantsClose = true
+            asksToClose = true
         }
         flushRecords()
     }
@@ -129,7 +130,7 @@ struct MQTTMachine: ClientMachine, ~Copyable {
         withheld.connectionClosed(engine)
         manual.connectionClosed(engine)
         unmatched.connectionClosed(&engine)
-        wantsClose = false
+        asksToClose = false
         reading = MQTTReadingPause()
         trimming = MemoryTrimming()
         afterLock.work.closed = .some(error)
@@ -306,7 +307,6 @@ struct MQTTMachine: ClientMachine, ~Copyable {
     }
 
     private mutating func collect(into afterLock: MQTTAfterLock, at now: Int64) {
-        if engine.shouldClose { wantsClose = true }
         publishers.collect(into: afterLock, &engine, at: now)
         continueBatches(into: afterLock)
         flushRecords()

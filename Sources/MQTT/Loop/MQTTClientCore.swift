@@ -300,7 +300,7 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
                 machine.collectApart(at: now, into: afterLock)
                 isSent = true
             } catch {
-                machine.wantsClose = true
+                machine.asksToClose = true
             }
         }
         return isSent

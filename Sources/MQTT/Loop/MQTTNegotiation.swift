@@ -362,7 +362,7 @@ extension MQTTNegotiation {
             let now = core.loop.now
             core.link.perform { machine in
                 try? machine.engine.disconnect(reason: .unspecifiedError, at: now)
-                machine.wantsClose = true
+                machine.asksToClose = true
             }
             core.link.dropConnection()
             return false
