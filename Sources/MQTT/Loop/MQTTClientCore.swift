@@ -139,7 +139,7 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
 
     /// The connection ends without CONNECT, so that no answer to it can come late.
     func connectWasNotSent(_ error: MQTTError) {
-        negotiation.expectsNoAnswer()
+        negotiation.expectsNoConnack()
         connectionFailed(error)
     }
 

@@ -34,7 +34,7 @@ final class MQTTNegotiation: @unchecked Sendable {
     /// Whether this connection was accepted.
     private(set) var isAccepted = false
     /// Whether CONNECT was sent on this connection and was not answered.
-    private var awaitsAnswer = false
+    private var awaitsConnack = false
     /// Whether this connection's server is silent, broke the protocol or sent the client away.
     private var serverFailed = false
     /// Whether the connection that closes has ended because of a request, which was given up.
@@ -71,7 +71,7 @@ final class MQTTNegotiation: @unchecked Sendable {
     /// A stream is open, and CONNECT is about to be sent.
     func connectionOpened() {
         isAccepted = false
-        awaitsAnswer = true
+        awaitsConnack = true
         serverFailed = false
         connectionNumber += 1
         if acceptedServer != 0, acceptedServer != hashOfServer { core.link.perform { $0.engine.serverChanges() } }
@@ -83,19 +83,19 @@ final class MQTTNegotiation: @unchecked Sendable {
     /// Whether any server has accepted a connection.
     private var wasEverAccepted: Bool { acceptedServer != 0 }
 
-    /// CONNECT was never sent, or its answer is of no use.
-    func expectsNoAnswer() { awaitsAnswer = false }
+    /// CONNECT was never sent, or CONNACK is of no use.
+    func expectsNoConnack() { awaitsConnack = false }
 
     /// CONNACK with a failure.
     func refused(_ reason: MQTTReasonCode) {
-        awaitsAnswer = false
+        awaitsConnack = false
         if reason == .notAuthorized, refusals < .max { refusals += 1 }
     }
 
     /// CONNACK with success.
     func accepted(_ info: MQTTConnectionInfo) {
         isAccepted = true
-        awaitsAnswer = false
+        awaitsConnack = false
         wasAcceptedSinceStop = true
         refusals = 0
         acceptedServer = hashOfServer
@@ -160,7 +160,7 @@ final class MQTTNegotiation: @unchecked Sendable {
             )
         }
         if failure == .connectTimeout, core.link.perform({ $0.engine.connectWaitsForStore }) {
-            awaitsAnswer = false
+            awaitsConnack = false
             return .connectWasHeld
         }
         serverFailed = true
@@ -217,8 +217,8 @@ final class MQTTNegotiation: @unchecked Sendable {
         if core.supervisor.isStable(at: core.loop.now) {
             redirection.withLock { if $0?.next.isEmpty == true { $0?.count = 0 } }
         }
-        if awaitsAnswer { unansweredConnect = core.loop.now }
-        awaitsAnswer = false
+        if awaitsConnack { unansweredConnect = core.loop.now }
+        awaitsConnack = false
         authenticationTask?.cancel()
         authenticationTask = nil
         blockedSession.connectionClosed(wasAccepted: isAccepted)
@@ -357,7 +357,7 @@ extension MQTTNegotiation {
             try verify(properties.authenticationData)
             return true
         } catch {
-            expectsNoAnswer()
+            expectsNoConnack()
             core.connectionFailed(MQTTError(authentication: error))
             let now = core.loop.now
             core.link.perform { machine in
