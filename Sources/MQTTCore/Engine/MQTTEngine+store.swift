@@ -1,9 +1,6 @@
 // Records for a session store, and packets that are held until the records behind them are stored.
 
 extension MQTTEngine {
-    /// The ticket of the newest record; right after a publish, the ticket with which that message is stored.
-    public var lastTicket: UInt64 { storedTicket }
-
     /// Packets that may wait for the session store before ``holdsTooManyPackets``. A peer can make more of them than it
     /// has packet identifiers, by repeating PUBREL.
     package static let maximumHeldPackets = 4096
@@ -18,7 +15,7 @@ extension MQTTEngine {
     /// The records up to and including a ticket are stored: what waited for them is written.
     public mutating func persisted(through ticket: UInt64, at now: Int64, into effects: inout MQTTEffects) {
         guard ticket > persistedTicket else { return }
-        persistedTicket = min(ticket, storedTicket)
+        persistedTicket = min(ticket, lastTicket)
         if phase == .connecting, let opening = opening.value, opening.heldConnectTicket <= persistedTicket {
             output += opening.heldConnect
             self.opening.value?.heldConnect = []
@@ -54,8 +51,8 @@ extension MQTTEngine {
     mutating func store(_ record: @autoclosure () -> MQTTStoreRecord) -> UInt64 {
         guard options.value.persists else { return 0 }
         storeRecords.append(record())
-        storedTicket += 1
-        return storedTicket
+        lastTicket += 1
+        return lastTicket
     }
 
     /// Writes PUBREL or PUBCOMP when its ticket is done; they leave in the order in which they were due.

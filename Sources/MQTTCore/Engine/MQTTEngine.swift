@@ -173,8 +173,9 @@ public struct MQTTEngine: ~Copyable, Sendable {
     private(set) var expiryDeadline = Int64.max
     /// The method that CONNECT named; AUTH is only allowed with it [MQTT 5.0 4.12.0-5].
     var authenticationMethod = Boxed<String>()
-    /// The tickets of the newest record and of the newest one that is stored.
-    var storedTicket: UInt64 = 0
+    /// The ticket of the newest record; right after a publish, the ticket with which that message is stored.
+    public internal(set) var lastTicket: UInt64 = 0
+    /// The ticket of the newest record that is stored.
     var persistedTicket: UInt64 = 0
     /// The ticket of the record that the server may hold the session: CONNECT waits for it.
     var establishedTicket: UInt64 = 0
