@@ -59,7 +59,7 @@ struct MQTTSender {
         if Task.isCancelled { throw .cancelledWait }
         await link.outboxRoom()
         // Also behind others of QoS 0 in the queue, which wait for their turn.
-        if link.perform({ $0.mayQueueQoS0 }) { try await waitForRoom(isQoS0: true) }
+        if link.perform({ $0.mayQueueQoS0 }) { try await waitForQueue(isQoS0: true) }
     }
 
     // MARK: QoS 1 and 2
@@ -79,9 +79,9 @@ struct MQTTSender {
             do throws(MQTTError) {
                 return try answer.get()
             } catch {
-                guard waitsForRoom(error) else { throw error }
+                guard waitsForQueue(error) else { throw error }
             }
-            try await waitForRoom()
+            try await waitForQueue()
         }
     }
 
@@ -109,7 +109,7 @@ struct MQTTSender {
                 switch step {
                 case .sent, .pause: break
                 case .waitForOutbox: try await roomForAtMostOnce()
-                case .waitForQueue: try await waitForRoom()
+                case .waitForQueue: try await waitForQueue()
                 case .waitForAnswers(let few):
                     if await !batch.wait(downTo: few, under: link) { throw .cancelledWait }
                 case .failed(let error): throw error
@@ -143,8 +143,8 @@ struct MQTTSender {
                 machine.publishers.begin(batch, &machine.engine, machine.journal, &dropped)
             }
             guard let failure else { return batch }
-            guard waitsForRoom(failure) else { throw failure }
-            try await waitForRoom()
+            guard waitsForQueue(failure) else { throw failure }
+            try await waitForQueue()
         }
     }
 
@@ -179,8 +179,8 @@ struct MQTTSender {
             do throws(MQTTError) {
                 try await enqueueOnce(message, as: token).get()
                 return token
-            } catch  where waitsForRoom(error) {
-                try await waitForRoom(evenIfStopped: true)
+            } catch  where waitsForQueue(error) {
+                try await waitForQueue(evenIfStopped: true)
             } catch  where error.code == .disconnected {
                 // A disconnect at the same time has closed the store.
             }
@@ -238,9 +238,9 @@ struct MQTTSender {
         for error in dropped.enqueued { core.news.tell(.undelivered(error)) }
     }
 
-    // MARK: Room
+    // MARK: Room in the queue
 
-    private func waitsForRoom(_ error: MQTTError) -> Bool {
+    private func waitsForQueue(_ error: MQTTError) -> Bool {
         error.code == .queueFull && core.settings.queueOverflow == .wait
             && (error.underlying as? MQTTUsageError)?.code != .largerThanQueue
     }
@@ -249,7 +249,7 @@ struct MQTTSender {
     /// configuration lets it wait there.
     ///
     /// - Parameter evenIfStopped: for what is enqueued, and waits for a later connection.
-    nonisolated(nonsending) func waitForRoom(
+    nonisolated(nonsending) func waitForQueue(
         isQoS0: Bool = false, evenIfStopped: Bool = false
     ) async throws(MQTTError) {
         await link.wait(cancelled: ()) { machine, waiter in
@@ -259,9 +259,9 @@ struct MQTTSender {
             }
             // The connection may have ended since the message was refused, and with it the waits of others.
             if isQoS0, !machine.mayQueueQoS0 { return .ended(Resumption(waiter, ())) }
-            return machine.publishers.waitForRoom(waiter, machine.engine)
+            return machine.publishers.waitForQueue(waiter, machine.engine)
         } take: {
-            $0.publishers.roomWaiters.take($1)
+            $0.publishers.queueWaiters.take($1)
         }
         if Task.isCancelled { throw .cancelledWait }
         if let failure = link.perform({ $0.journal?.failure }) { throw failure }
@@ -273,14 +273,14 @@ struct MQTTSender {
 struct MQTTEndedPublishers: ~Copyable, Sendable {
     var waiters = UniqueArray<Resumption<MQTTWaitingPublishers.Answer>>()
     var batches = UniqueArray<Resumption<Bool>>()
-    /// Publishers that try again.
-    var rooms = UniqueArray<Waiter<Void>>()
+    /// Publishers that try again, because the queue has room or the client stops.
+    var queueWaiters = UniqueArray<Waiter<Void>>()
     /// For messages that no caller waits for.
     var enqueued: [MQTTError] = []
 
     /// Resumes the callers; without the lock.
     mutating func resume() {
-        rooms.resume(returning: ())
+        queueWaiters.resume(returning: ())
         waiters.drain { $0.resume() }
         batches.drain { $0.resume() }
     }

@@ -134,7 +134,7 @@ struct MQTTMachine: ClientMachine, ~Copyable {
         reading = MQTTReadingPause()
         trimming = MemoryTrimming()
         afterLock.work.closed = .some(error)
-        if core?.settings.queuesQoS0WhileOffline == false { publishers.takeRoomWaiters(into: afterLock) }
+        if core?.settings.queuesQoS0WhileOffline == false { publishers.takeQueueWaiters(into: afterLock) }
         collect(into: afterLock, at: now)
     }
 

@@ -27,7 +27,7 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
     var storeWaiters: Box<Waiters<Result<Void, MQTTError>>>?
     private var storeWaits: [MQTTStoreWait] = []
     /// Publishers that wait for room in the queue.
-    var roomWaiters = Waiters<Void>()
+    var queueWaiters = Waiters<Void>()
     /// Why requests fail at once, while the client does not try to be connected. Nil while it connects, is connected or
     /// is suspended.
     var reasonNotSupervised: Shared<MQTTError>? = Shared(.notSupervised(after: nil))
@@ -125,7 +125,7 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
                 token, .failure(MQTTError(.cancelled, "The message was withdrawn before it was sent.")),
                 into: &ended.batches)
         }
-        if effects.queueHasRoom { ended.rooms = roomWaiters.takeAll() }
+        if effects.queueHasRoom { ended.queueWaiters = queueWaiters.takeAll() }
         return ended
     }
 
@@ -144,7 +144,7 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
         }
     }
 
-    // MARK: Waiting for the store and for room
+    // MARK: Waiting for the store and for the queue
 
     /// Hands a message to the engine. The caller waits until it is stored.
     ///
@@ -193,7 +193,7 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
             let unstored = Set(storeWaits.map(\.message))
             var effects = MQTTEffects()
             engine.dropQueued(where: { unstored.contains($0) }, into: &effects)
-            if effects.queueHasRoom { ended.rooms = roomWaiters.takeAll() }
+            if effects.queueHasRoom { ended.queueWaiters = queueWaiters.takeAll() }
         }
         storeWaits = []
         var waiters = takeStoreWaiters()
@@ -205,10 +205,10 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
         return Box(Waiters())
     }
 
-    /// The caller waits unless there is room already, which may have come since the queue was full.
-    mutating func waitForRoom(_ waiter: consuming Waiter<Void>, _ engine: borrowing MQTTEngine) -> BegunWait<Void> {
+    /// The caller waits unless the queue has room already, which may have come since it was full.
+    mutating func waitForQueue(_ waiter: consuming Waiter<Void>, _ engine: borrowing MQTTEngine) -> BegunWait<Void> {
         guard !Task.isCancelled, engine.owesRoomNotice else { return .ended(Resumption(waiter, ())) }
-        return .waits(roomWaiters.add(waiter))
+        return .waits(queueWaiters.add(waiter))
     }
 
     // MARK: Acknowledgements
@@ -234,14 +234,14 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
                 }
             }
         }
-        if afterLock.work.effects.queueHasRoom { takeRoomWaiters(into: afterLock) }
+        if afterLock.work.effects.queueHasRoom { takeQueueWaiters(into: afterLock) }
     }
 
-    /// Those who wait for room in the queue try again: there is some, or the connection has ended, without which messages of
-    /// QoS 0 are refused.
-    mutating func takeRoomWaiters(into afterLock: MQTTAfterLock) {
-        var rooms = roomWaiters.takeAll()
-        rooms.drain { afterLock.work.roomWaiters.append($0) }
+    /// The callers that wait for room in the queue try again: there is some, or the connection has ended, without which
+    /// messages of QoS 0 are refused.
+    mutating func takeQueueWaiters(into afterLock: MQTTAfterLock) {
+        var waiting = queueWaiters.takeAll()
+        waiting.drain { afterLock.work.queueWaiters.append($0) }
     }
 
     /// Remembers the properties of PUBREC until PUBCOMP.
@@ -305,7 +305,7 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
         var waiting = waiters.takeAll()
         waiting.drain { ended.waiters.append(Resumption($0, .failure(failure))) }
         batches.failAll(.failure(failure), into: &ended.batches)
-        ended.rooms = roomWaiters.takeAll()
+        ended.queueWaiters = queueWaiters.takeAll()
         return ended
     }
 

@@ -57,7 +57,7 @@ final class MQTTAfterLock: LinkAfterLock {
         // Last, so that the resumed callers find the state that belongs to their answer.
         work.resumptions.drain { $0.resume() }
         work.batchEnds.drain { $0.resume() }
-        work.roomWaiters.resume(returning: ())
+        work.queueWaiters.resume(returning: ())
         work.clear()
     }
 
@@ -137,7 +137,7 @@ struct MQTTWork: ~Copyable {
     var resumptions = UniqueArray<Resumption<MQTTWaitingPublishers.Answer>>()
     var batchEnds = UniqueArray<Resumption<Bool>>()
     /// Publishers that try again, because the queue has room.
-    var roomWaiters = UniqueArray<Waiter<Void>>()
+    var queueWaiters = UniqueArray<Waiter<Void>>()
     /// Enqueued messages that were not delivered.
     var undelivered: [MQTTError] = []
     /// What became of messages without a subscription.

@@ -59,7 +59,7 @@ struct QueueBoundTests {
         }
         try await client.enqueue(small)
         try await withTimeout(.patience, "room at a client that has stopped") {
-            try await client.core.sender.waitForRoom()
+            try await client.core.sender.waitForQueue()
         }
         let enqueuing = Task { try await client.enqueue(small) }
         // That one is for a later connection.
