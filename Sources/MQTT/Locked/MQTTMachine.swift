@@ -256,7 +256,7 @@ struct MQTTMachine: ClientMachine, ~Copyable {
         } else {
             engine.acknowledge(delivery, at: now)
             unmatched.answered(delivery, &engine, at: now)
-            manual.removeAnswered(engine)
+            manual.removeAcknowledged(engine)
         }
         flushRecords()
     }

@@ -72,7 +72,7 @@ struct MQTTManualMessages: Sendable {
         for case let entry? in entries[head...] {
             for (place, record) in entry.batch.records.enumerated() where engine.awaitsAnswer(record.delivery) {
                 // Otherwise a buffer without room holds up the others.
-                guard record.delivery <= engine.firstUnanswered else { return nil }
+                guard record.delivery <= engine.firstUnacknowledged else { return nil }
                 isReported = true
                 nextReport = second + Self.secondsBetweenReports
                 return (entry.batch.topic(at: place), now - entry.time)
@@ -82,9 +82,9 @@ struct MQTTManualMessages: Sendable {
     }
 
     /// Releases the oldest batches if all of their messages are acknowledged.
-    mutating func removeAnswered(_ engine: borrowing MQTTEngine) {
+    mutating func removeAcknowledged(_ engine: borrowing MQTTEngine) {
         if isReported, engine.hasHalfOfReceiveMaximum { isReported = false }
-        while head < entries.count, let entry = entries[head], !Self.isUnanswered(entry, engine) {
+        while head < entries.count, let entry = entries[head], !Self.isUnacknowledged(entry, engine) {
             entries[head] = nil
             head += 1
         }
@@ -97,8 +97,8 @@ struct MQTTManualMessages: Sendable {
         }
     }
 
-    private static func isUnanswered(_ entry: Entry, _ engine: borrowing MQTTEngine) -> Bool {
-        if entry.deliveries.upperBound >= engine.firstUnanswered { return true }
+    private static func isUnacknowledged(_ entry: Entry, _ engine: borrowing MQTTEngine) -> Bool {
+        if entry.deliveries.upperBound >= engine.firstUnacknowledged { return true }
         // Of QoS 2, over a lost connection.
         guard engine.holdsEarlierMessages else { return false }
         for delivery in entry.deliveries where engine.awaitsAnswer(delivery) { return true }
@@ -109,7 +109,7 @@ struct MQTTManualMessages: Sendable {
     mutating func connectionClosed(_ engine: borrowing MQTTEngine) {
         isReported = false
         entries = entries[head...].filter { entry in
-            if let entry { Self.isUnanswered(entry, engine) } else { false }
+            if let entry { Self.isUnacknowledged(entry, engine) } else { false }
         }
         head = 0
     }

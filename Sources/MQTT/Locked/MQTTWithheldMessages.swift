@@ -26,7 +26,7 @@ struct MQTTWithheldMessages: Sendable {
         guard routes.contains(where: { $0.acknowledgement == .automatic }) else { return }
         if messages.count >= 1024, messages.count == messages.capacity {
             // Those that a receiver has acknowledged meanwhile; not again before there are twice as many.
-            removeAnswered(engine)
+            removeAcknowledged(engine)
             messages.reserveCapacity(2 * messages.count)
         }
         messages.append(message)
@@ -52,9 +52,9 @@ struct MQTTWithheldMessages: Sendable {
 
     /// The connection has closed: the server sends messages of QoS 1 again. Those of QoS 2 were delivered, and the engine
     /// does not deliver the repetition: it is acknowledged when there is room.
-    mutating func connectionClosed(_ engine: borrowing MQTTEngine) { removeAnswered(engine) }
+    mutating func connectionClosed(_ engine: borrowing MQTTEngine) { removeAcknowledged(engine) }
 
-    private mutating func removeAnswered(_ engine: borrowing MQTTEngine) {
+    private mutating func removeAcknowledged(_ engine: borrowing MQTTEngine) {
         messages = messages.filter { engine.awaitsAnswer($0.delivery) }
     }
 }

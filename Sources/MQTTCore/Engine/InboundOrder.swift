@@ -176,7 +176,7 @@ struct InboundOrder: Sendable {
     }
 
     /// The QoS 2 entries that are in the ring, oldest first, with their tokens.
-    func forEachUnansweredQoS2(_ body: (UInt64, Entry) -> Void) {
+    func forEachUnacknowledgedQoS2(_ body: (UInt64, Entry) -> Void) {
         for offset in 0..<count {
             let entry = ring[(head + offset) & (ring.count - 1)]
             let token = base + UInt64(offset)
@@ -184,11 +184,11 @@ struct InboundOrder: Sendable {
         }
     }
 
-    /// The token of the unanswered entry of a packet identifier; a search, for the rare answer that comes from an
+    /// The token of the unacknowledged entry of a packet identifier; a search, for the rare answer that comes from an
     /// earlier connection.
-    func unansweredToken(of packetID: UInt16) -> UInt64? {
+    func unacknowledgedToken(of packetID: UInt16) -> UInt64? {
         var found: UInt64?
-        forEachUnansweredQoS2 { token, entry in if entry.packetID == packetID { found = token } }
+        forEachUnacknowledgedQoS2 { token, entry in if entry.packetID == packetID { found = token } }
         return found
     }
 
@@ -196,7 +196,7 @@ struct InboundOrder: Sendable {
     /// still holds are carried over, because they are not delivered a second time.
     mutating func connectionClosed() {
         var kept: [(UInt64, UInt16)] = []
-        forEachUnansweredQoS2 { token, entry in if !entry.isRepeat { kept.append((token, entry.packetID)) } }
+        forEachUnacknowledgedQoS2 { token, entry in if !entry.isRepeat { kept.append((token, entry.packetID)) } }
         for (token, id) in kept { carried[token] = id }
         base += UInt64(count)
         count = 0

@@ -191,7 +191,7 @@ extension MQTTEngine {
         }
         // A QoS 2 message is delivered once until PUBREL [MQTT 5.0 4.3.3-10]. Its PUBREC is due again, unless the
         // application has not given the first one yet.
-        if session.inbound.unansweredToken(of: id) != nil { return nil }
+        if session.inbound.unacknowledgedToken(of: id) != nil { return nil }
         entry.isRepeat = true
         entry.isAnswered = session.answered.contains(id)
         entry.ticket = receivedTicket
@@ -334,7 +334,7 @@ extension MQTTEngine {
 
     /// The token of the first message of this connection whose acknowledgement has not been written; all before it have
     /// been acknowledged, except QoS 2 messages of earlier connections.
-    package var firstUnanswered: UInt64 { session.inbound.base }
+    package var firstUnacknowledged: UInt64 { session.inbound.base }
 
     /// Whether there are QoS 2 messages of earlier connections that have not been acknowledged.
     package var holdsEarlierMessages: Bool { !session.inbound.carried.isEmpty }
@@ -377,7 +377,7 @@ extension MQTTEngine {
 
     /// A QoS 2 message of an earlier connection: its PUBREC leaves now if the peer repeated it, or when it does.
     private mutating func acknowledgeCarried(_ id: UInt16, _ reason: MQTTReasonCode, at now: Int64) {
-        let token = session.inbound.unansweredToken(of: id)
+        let token = session.inbound.unacknowledgedToken(of: id)
         if let token {
             _ = session.inbound.answer(token, reason: reason.rawValue)
         } else if reason.isError {
@@ -417,7 +417,7 @@ extension MQTTEngine {
         var reason = MQTTReasonCode.packetIdentifierNotFound
         var ticket = receivedTicket
         // A PUBREL before our PUBREC, which permits it, does not match a message.
-        if session.answered.contains(id) && session.inbound.unansweredToken(of: id) == nil {
+        if session.answered.contains(id) && session.inbound.unacknowledgedToken(of: id) == nil {
             session.received.remove(id)
             session.answered.remove(id)
             session.awaitingRelease.remove(id)

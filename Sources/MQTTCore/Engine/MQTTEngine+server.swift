@@ -83,7 +83,7 @@ extension MQTTEngine {
         discardAll(into: &effects)
         session.inbound = arrived
         session.inbound.removeAllCarried()
-        arrived.forEachUnansweredQoS2 { _, entry in session.received.insert(entry.packetID) }
+        arrived.forEachUnacknowledgedQoS2 { _, entry in session.received.insert(entry.packetID) }
     }
 
     private func connackProperties(_ added: MQTTProperties) -> MQTTProperties {

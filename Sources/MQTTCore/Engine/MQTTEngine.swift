@@ -288,7 +288,7 @@ extension MQTTEngine {
     package var sessionOutlivesConnection: Bool { !sessionEndsWithConnection }
 
     /// The number of messages received on this connection whose PUBACK or PUBREC has not been written.
-    package var unansweredCount: Int { session.inbound.count }
+    package var unacknowledgedCount: Int { session.inbound.count }
 
     /// For how long nothing has been sent or received on the connection that is open, or was open last, in nanoseconds.
     package func silence(at now: Int64) -> Int64 { keepAlive.silence(at: now) }

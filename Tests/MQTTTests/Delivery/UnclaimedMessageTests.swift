@@ -149,7 +149,7 @@ struct UnclaimedMessageTests {
     // MARK: A manual subscription that ended
 
     @Test(arguments: versions, qualities)
-    func `unanswered messages of a manual subscription that ended hold others up for ten seconds`(
+    func `unacknowledged messages of a manual subscription that ended hold others up for ten seconds`(
         version: MQTTVersion, qos: QoS
     ) async throws {
         let place = try await Place()
@@ -201,7 +201,7 @@ struct UnclaimedMessageTests {
             try await jobs.unsubscribe()
         }
         await place.clock.advance(by: .seconds(9))
-        #expect(client.core.link.perform { $0.engine.unansweredCount } == 3)
+        #expect(client.core.link.perform { $0.engine.unacknowledgedCount } == 3)
         let jobs = try await client.subscribe(to: "jobs/a", qos: qos, acknowledgement: .manual)
         await place.publish(3..<4, to: "jobs/a", qos: qos)
         let received = try await jobs.first(4)
@@ -209,11 +209,11 @@ struct UnclaimedMessageTests {
         #expect(received.map(\.isDuplicate) == [true, false, false, false])
         // Nothing is acknowledged for a subscription that has them.
         await place.clock.advance(by: .seconds(60))
-        #expect(client.core.link.perform { $0.engine.unansweredCount } == 4)
+        #expect(client.core.link.perform { $0.engine.unacknowledgedCount } == 4)
         taken?.acknowledge()
-        #expect(client.core.link.perform { $0.engine.unansweredCount } == 3)
+        #expect(client.core.link.perform { $0.engine.unacknowledgedCount } == 3)
         for message in received { message.acknowledge() }
-        #expect(client.core.link.perform { $0.engine.unansweredCount } == 0)
+        #expect(client.core.link.perform { $0.engine.unacknowledgedCount } == 0)
         #expect(client.backlog.unmatchedMessages == 0)
         await client.disconnect()
         await place.broker.stop()
@@ -230,14 +230,14 @@ struct UnclaimedMessageTests {
             await place.publish(0..<1, to: "jobs/manual", qos: .atLeastOnce)
             await place.publish(1..<2, to: "jobs/automatic", qos: .atLeastOnce)
             #expect(try await numbers(all.first(2)) == [0, 1])
-            #expect(client.core.link.perform { $0.engine.unansweredCount } == 2)
+            #expect(client.core.link.perform { $0.engine.unacknowledgedCount } == 2)
             try await all.unsubscribe()
         }
         #expect(client.backlog.unmatchedMessages == 0)
         await place.clock.advance(by: .seconds(60))
-        #expect(client.core.link.perform { $0.engine.unansweredCount } == 2)
+        #expect(client.core.link.perform { $0.engine.unacknowledgedCount } == 2)
         for message in try await manual.first(1) { message.acknowledge() }
-        #expect(client.core.link.perform { $0.engine.unansweredCount } == 0)
+        #expect(client.core.link.perform { $0.engine.unacknowledgedCount } == 0)
         #expect(try await numbers(automatic.first(1)) == [1])
         await client.disconnect()
         await place.broker.stop()
@@ -260,7 +260,7 @@ struct UnclaimedMessageTests {
             await place.publish(0..<3, to: "jobs/a", qos: .atLeastOnce)
             for try await _ in jobs { break }
         }
-        #expect(await eventually { client.core.link.perform { $0.engine.unansweredCount } == 0 })
+        #expect(await eventually { client.core.link.perform { $0.engine.unacknowledgedCount } == 0 })
         let jobs = try await client.subscribe(to: "jobs/#", acknowledgement: .manual)
         #expect(try await numbers(jobs.first(3)) == [0, 1, 2])
         await client.disconnect()
@@ -293,7 +293,7 @@ struct UnclaimedMessageTests {
         await place.publish(3..<4, to: "jobs/a", qos: .exactlyOnce)
         #expect(try await numbers(jobs.first(1)) == [3])
         await place.clock.waitUntilQuiet()
-        #expect(client.core.link.perform { $0.engine.unansweredCount } == 0)
+        #expect(client.core.link.perform { $0.engine.unacknowledgedCount } == 0)
         await client.disconnect()
         await place.broker.stop()
     }
@@ -483,13 +483,13 @@ struct UnclaimedMessageTests {
         func acknowledged() async throws -> Bool {
             for message in try await healthy.first(1) { message.acknowledge() }
             await place.clock.waitUntilQuiet()
-            return client.core.link.perform { $0.engine.unansweredCount } == 0
+            return client.core.link.perform { $0.engine.unacknowledgedCount } == 0
         }
         #expect(try await !acknowledged())
         await place.clock.advance(by: .seconds(9))
-        #expect(client.core.link.perform { $0.engine.unansweredCount } == 2)
+        #expect(client.core.link.perform { $0.engine.unacknowledgedCount } == 2)
         await place.clock.advance(by: .seconds(1))
-        #expect(client.core.link.perform { $0.engine.unansweredCount } == 0)
+        #expect(client.core.link.perform { $0.engine.unacknowledgedCount } == 0)
         #expect(start.duration(to: place.clock.now) >= .seconds(10))
         // Never again: neither on this connection nor on a later one.
         for round in 1...2 {
@@ -500,7 +500,7 @@ struct UnclaimedMessageTests {
             await place.publish(0..<5, to: "left/over", qos: .atLeastOnce)
             await place.clock.advance(by: .seconds(5))
             #expect(client.state.isConnected)
-            #expect(client.core.link.perform { $0.engine.unansweredCount } == 0)
+            #expect(client.core.link.perform { $0.engine.unacknowledgedCount } == 0)
         }
         await client.disconnect()
         await place.broker.stop()
