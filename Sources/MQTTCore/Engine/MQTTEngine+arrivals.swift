@@ -2,42 +2,6 @@
 
 import Wire
 
-/// The packet that broke the protocol; equal for a repetition of it under another identifier or with DUP.
-public struct MQTTRefusedPacket: Sendable {
-    /// The type of the packet.
-    public var type: MQTTPacketType
-    /// The topic of PUBLISH, with what is not UTF-8 replaced; empty for other packets, and for one that is too large and whose
-    /// topic has not arrived. Not compared, since the fingerprint covers it.
-    public var topic: String
-    /// A hash of what it holds beside its packet identifier; of a packet that is too large, its size.
-    public var fingerprint: UInt64
-    /// Whether ``MQTTEngineConfiguration/dropsInvalidMessages`` would have dropped it instead of ending the connection.
-    public var isDroppable = false
-    /// The token of the SUBSCRIBE that it answers; nil if it answers none. Not compared.
-    public var request: UInt64?
-}
-
-extension MQTTRefusedPacket: Hashable {
-    public static func == (one: Self, other: Self) -> Bool {
-        one.type == other.type && one.fingerprint == other.fingerprint
-    }
-
-    public func hash(into hasher: inout Hasher) {
-        hasher.combine(type)
-        hasher.combine(fingerprint)
-    }
-}
-
-extension MQTTPacketType {
-    /// Whether a packet of this type begins with a packet identifier. PUBLISH has its topic before that.
-    fileprivate var beginsWithID: Bool {
-        switch self {
-        case .puback, .pubrec, .pubrel, .pubcomp, .subscribe, .suback, .unsubscribe, .unsuback: true
-        case .connect, .connack, .publish, .pingreq, .pingresp, .disconnect, .auth: false
-        }
-    }
-}
-
 extension MQTTEngine {
     /// PUBLISH arrived, whole.
     @inline(__always)
@@ -202,9 +166,6 @@ extension MQTTEngine {
         return nil
     }
 
-}
-
-extension MQTTEngine {
     /// A message was not accepted. With ``MQTTEngineConfiguration/dropsInvalidMessages`` one that is whole, and whose topic is
     /// known to be invalid, or whose properties are, is acknowledged and dropped; everything else ends the connection.
     @inline(never)
@@ -238,7 +199,7 @@ extension MQTTEngine {
 
     /// Whether a message that breaks the protocol so can be dropped without harm to those that follow: not for its size, which
     /// an option allows, and not for its topic alias, on which the two ends no longer agree.
-    private func isDroppable(_ view: MQTTPublishView, _ bytes: RawSpan, _ violation: MQTTProtocolError) -> Bool {
+    func isDroppable(_ view: MQTTPublishView, _ bytes: RawSpan, _ violation: MQTTProtocolError) -> Bool {
         guard violation.reasonCode != .packetTooLarge else { return false }
         guard let alias = view.alias(in: bytes) else { return view.topicCount > 0 }
         if alias == 0 { return true }
@@ -246,61 +207,8 @@ extension MQTTEngine {
             && (view.topicCount > 0 || inboundAliases.name(of: UInt16(truncatingIfNeeded: alias)) != nil)
     }
 
-    /// What stands at `offset`, where a packet broke the protocol; nil if it is not whole, unless it is too large.
-    func refusedPacket(
-        _ bytes: RawSpan, at offset: Int, because violation: MQTTProtocolError
-    ) -> MQTTRefusedPacket? {
-        guard
-            let header = try? MQTTFrameHeader.parse(
-                bytes, at: offset, maximumPacketSize: MQTTPacket.largestSize, version: version, from: .server)
-        else { return nil }
-        let limit = header.type == .publish ? Int.max : Int(acceptedControlPacketSize)
-        if header.packetCount > min(limit, acceptedPacketSize) { return tooLarge(header, bytes, at: offset) }
-        guard bytes.byteCount - offset >= header.packetCount else { return nil }
-        let body = header.bodyRange(in: bytes, at: offset)
-        guard header.type == .publish, body.count >= 2 else {
-            let hasID = body.count >= 2 && header.type.beginsWithID
-            let rest = body.lowerBound + (hasID ? 2 : 0)..<body.upperBound
-            let id = hasID ? bytes.bigEndian(UInt16.self, at: body.lowerBound) : 0
-            return MQTTRefusedPacket(
-                type: header.type, topic: "", fingerprint: bytes.extracting(rest).hashed,
-                request: header.type == .suback ? subscribeToken(of: id) : nil)
-        }
-        let topicStart = body.lowerBound + 2
-        let topic =
-            topicStart..<min(topicStart + Int(bytes.bigEndian(UInt16.self, at: body.lowerBound)), body.upperBound)
-        let idCount = header.publishFlags.isAtMostOnce ? 0 : 2
-        let rest = min(topic.upperBound + idCount, body.upperBound)..<body.upperBound
-        return MQTTRefusedPacket(
-            type: .publish, topic: Self.text(bytes, topic),
-            fingerprint: bytes.extracting(topic).hashed &* 31 ^ bytes.extracting(rest).hashed,
-            isDroppable: isDroppable(header, bytes, at: offset, violation))
-    }
-
-    /// A packet that is known by its size alone, because how much of it has arrived differs from connection to connection.
-    private func tooLarge(_ header: MQTTFrameHeader, _ bytes: RawSpan, at offset: Int) -> MQTTRefusedPacket {
-        var packet = MQTTRefusedPacket(type: header.type, topic: "", fingerprint: UInt64(header.packetCount))
-        let start = offset + header.headerCount + 2
-        guard header.bodyCount >= 2, start <= bytes.byteCount else { return packet }
-        // The length of the topic, or the packet identifier.
-        let number = bytes.bigEndian(UInt16.self, at: start - 2)
-        let end = start + Int(number)
-        if header.type == .publish, end <= bytes.byteCount { packet.topic = Self.text(bytes, start..<end) }
-        if header.type == .suback { packet.request = subscribeToken(of: number) }
-        return packet
-    }
-
-    private func isDroppable(
-        _ header: MQTTFrameHeader, _ bytes: RawSpan, at offset: Int, _ violation: MQTTProtocolError
-    ) -> Bool {
-        // What breaks off inside its fields is not a message that could be dropped.
-        guard let view = try? MQTTPublishView.parse(header, in: bytes, at: offset, version: version),
-            violation.reasonCode != .receiveMaximumExceeded
-        else { return false }
-        return isDroppable(view, bytes, violation)
-    }
-
-    private static func text(_ bytes: RawSpan, _ range: Range<Int>) -> String {
+    /// Text for people, with what is not UTF-8 replaced.
+    static func text(_ bytes: RawSpan, _ range: Range<Int>) -> String {
         // Safe: the buffer is used inside the closure only.
         unsafe bytes.extracting(range).withUnsafeBytes { unsafe String(decoding: $0, as: UTF8.self) }
     }
