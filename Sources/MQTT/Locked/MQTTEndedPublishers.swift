@@ -1,0 +1,20 @@
+import Transport
+import Wire
+
+/// Publishers whose messages were dropped, or whose client stops. ``MQTTWaitingPublishers`` takes them out under the
+/// link's lock, and the thread that has released it resumes them.
+struct MQTTEndedPublishers: ~Copyable, Sendable {
+    var waiters = UniqueArray<Resumption<MQTTWaitingPublishers.Answer>>()
+    var batches = UniqueArray<Resumption<Bool>>()
+    /// Publishers that try again, because the queue has room or the client stops.
+    var queueWaiters = UniqueArray<Waiter<Void>>()
+    /// For messages that no caller waits for.
+    var enqueued: [MQTTError] = []
+
+    /// Resumes the callers; without the lock.
+    mutating func resume() {
+        queueWaiters.resume(returning: ())
+        waiters.drain { $0.resume() }
+        batches.drain { $0.resume() }
+    }
+}
