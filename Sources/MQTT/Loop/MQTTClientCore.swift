@@ -6,7 +6,8 @@ import Wire
 /// The parts of a client, and how they are connected: the link drives the engine, the supervisor opens connections, and
 /// what happens is passed on to ``MQTTNegotiation``, ``MQTTSubscriptions`` and ``MQTTPersistence``.
 ///
-/// The constants may be used on any thread; methods are called on the loop's thread unless they are marked otherwise.
+/// The constants may be used on any thread. Methods are called on the loop's thread, except those of
+/// `MQTTClientCore+calls.swift`, on callers' tasks, and `MQTTClientCore+opening.swift`, in the task of one attempt.
 final class MQTTClientCore: ClientCore, @unchecked Sendable {
     // Sendable because the `var` is used on the loop's thread only, and the rest is constant or locked.
     typealias Failure = MQTTError
@@ -48,43 +49,6 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
         // Otherwise the loop would hold the link until the messages in its queue have expired.
         if link.perform({ $0.engine.forgetExpiry() }) { link.act(LinkAction(wakes: true)) }
         released()
-    }
-
-    // MARK: From any thread
-
-    var name: String { link.perform { $0.engine.clientID } }
-    var maximumUnreadBytes: Int { settings.maximumUnreadBytes }
-    var receivingHook: (@Sendable (inout MQTTMessage) -> Void)? { settings.messageHook?.receiving }
-    var sender: MQTTSender { MQTTSender(core: self) }
-
-    var inspector: FrameInspector<MQTTPacketRecord> {
-        link.tap {
-            let aliases = MQTTSeenAliases()
-            return FrameInspector { [weak link] bytes, direction, cuts in
-                // It may have fallen back. CONNECT carries its own.
-                let version = link?.perform { $0.engine.version } ?? .v5_0
-                MQTTRecordDecoder.cut(bytes, version: version, direction, aliases, into: &cuts)
-            }
-        }
-    }
-
-    /// Opens the session store, if there is one, before anything depends on it.
-    nonisolated(nonsending) func prepareStore(for purpose: MQTTPersistence.Purpose) async throws(MQTTError) {
-        if let persistence { try await persistence.prepare(self, for: purpose) }
-    }
-
-    /// Acknowledges a message for its receiver.
-    func acknowledge(_ delivery: UInt64) {
-        let now = loop.now
-        link.perform { $0.acknowledge(delivery, at: now) }
-    }
-
-    func explain(_ error: MQTTUsageError) -> MQTTError {
-        if error.code == .closing { return reasonConnectionEnds(error) ?? MQTTError(error) }
-        guard error.code == .notConnected, let reason = link.perform({ $0.publishers.reasonNotSupervised }) else {
-            return MQTTError(error)
-        }
-        return reason.value
     }
 
     // MARK: What the supervisor asks
@@ -246,40 +210,6 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
 
     // MARK: Leaving
 
-    /// Disconnects and closes the session store; from any thread.
-    func disconnect(_ reason: MQTTReasonCode = .normalDisconnection, properties: MQTTProperties = []) async {
-        await supervisor.stop {
-            self.subscriptions.leave()
-            self.sayGoodbye(reason, properties: properties)
-        }
-        await persistence?.close(self)
-    }
-
-    /// Discards the session in this client; from any thread. Returns false if there is a connection.
-    func discardSession(cleanStart: Bool) async -> Bool {
-        await loop.result {
-            var isDiscarded = false
-            self.link.performNow { machine, afterLock, now in
-                isDiscarded = machine.discardSession(cleanStart: cleanStart, at: now, into: afterLock)
-            }
-            return isDiscarded
-        }
-    }
-
-    /// Makes the server discard the session, with a connection that sends nothing but CONNECT and DISCONNECT; from any
-    /// thread. With 5.0 CONNECT has Clean Start; before, only Clean Session discards it [MQTT-3.1.2-6].
-    func discardSessionAtServer() async {
-        link.perform { machine in
-            machine.onlyDiscards = true
-            machine.engine.cleanStart = true
-        }
-        try? await supervisor.connect(cancelled: .cancelledWait)
-        await supervisor.stop {
-            self.sayGoodbye(.normalDisconnection, properties: [.sessionExpiryInterval(0)], atOnce: true)
-        }
-        link.perform { $0.onlyDiscards = false }
-    }
-
     /// Finishes what has to come before DISCONNECT for up to two seconds, less than the supervisor waits for the end, and
     /// writes it as the last packet.
     ///
@@ -307,12 +237,4 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
     }
 
     func sayGoodbye() { sayGoodbye(.normalDisconnection, properties: []) }
-
-    /// Throws if DISCONNECT cannot carry this; from any thread. Without a connection nothing is sent.
-    func checkGoodbye(_ reason: MQTTReasonCode, _ properties: MQTTProperties) throws(MQTTError) {
-        try asking { machine throws(MQTTUsageError) in
-            guard machine.engine.phase.isOpen else { return }
-            try machine.engine.checkDisconnect(reason: reason, properties: properties)
-        }
-    }
 }
