@@ -134,14 +134,22 @@ extension MQTTEngine {
             phase = .closing
             return
         }
-        let properties = connack.properties
-        if let method = properties.authenticationMethod, !isOurMethod(method) {
+        if let method = connack.properties.authenticationMethod, !isOurMethod(method) {
             throw .protocolError("CONNACK has another authentication method than CONNECT.", "MQTT-4.12.0-5")
         }
+        let (sessionPresent, continuesSession) = try judgeSession(connack, opening)
+        try adoptLimits(connack.properties)
+        accept(
+            connack.properties, opening, sessionPresent: sessionPresent, continuesSession: continuesSession, at: now,
+            into: &effects)
+    }
+
+    /// Whether the server has our session, as it reports, and whether the session continues.
+    private mutating func judgeSession(
+        _ connack: MQTTPacket.Connack, _ opening: MQTTOpening
+    ) throws(MQTTProtocolError) -> (sessionPresent: Bool, continuesSession: Bool) {
         // A client of 3.1.1 may proceed without the session that it did not ask for (3.2.2.2).
         let sessionPresent = connack.sessionPresent && (version == .v5_0 || !opening.cleanStart)
-        // 3.1 has no Session Present: there the server resumes the session if CONNECT requested it.
-        let continuesSession = version == .v3_1 ? !opening.cleanStart : sessionPresent
         if sessionPresent {
             if opening.cleanStart {
                 throw .protocolError(
@@ -152,7 +160,15 @@ extension MQTTEngine {
                 throw .protocolError("CONNACK has Session Present set, but this client has no session.", "MQTT-3.2.2-4")
             }
         }
-        try adoptLimits(properties)
+        // 3.1 has no Session Present: there the server resumes the session if CONNECT requested it.
+        return (sessionPresent, continuesSession: version == .v3_1 ? !opening.cleanStart : sessionPresent)
+    }
+
+    /// The server has accepted the client: the connection begins, and what waits leaves.
+    private mutating func accept(
+        _ properties: MQTTProperties, _ opening: MQTTOpening, sessionPresent: Bool, continuesSession: Bool,
+        at now: Int64, into effects: inout MQTTEffects
+    ) {
         let clientID = properties.assignedClientIdentifier ?? opening.clientID
         if properties.assignedClientIdentifier != nil { self.clientID = clientID }
         let sessionExpiry = properties.sessionExpiryInterval ?? connectSessionExpiry
@@ -181,17 +197,19 @@ extension MQTTEngine {
                     version: version, sessionPresent: sessionPresent, clientID: clientID,
                     keepAlive: seconds, sessionExpiry: sessionExpiry, limits: limits, properties: properties,
                     sessionMayBeAnother: mayBeAnother)))
+        beginSession(continues: continuesSession, at: now, into: &effects)
+        pump(at: now, into: &effects)
+    }
+
+    private mutating func beginSession(continues: Bool, at now: Int64, into effects: inout MQTTEffects) {
         // Messages that were sent on an earlier connection may have arrived, even if its session has ended with it.
         let wasHeld = !session.isNew || session.window.hasSent
         session.isNew = false
-        if continuesSession {
-            resumeSession(at: now)
-        } else {
-            sessionWasLost(wasHeld: wasHeld, into: &effects)
-            // The CONNECT that had no answer may be read yet.
-            if doubt == .connectUnanswered { session.doubt = doubt }
-        }
-        pump(at: now, into: &effects)
+        if continues { return resumeSession(at: now) }
+        let doubt = session.doubt
+        sessionWasLost(wasHeld: wasHeld, into: &effects)
+        // The CONNECT that had no answer may be read yet.
+        if doubt == .connectUnanswered { session.doubt = doubt }
     }
 
     /// The next CONNECT goes to another server than the last, which may hold a session of its own. Only without a connection.
@@ -229,7 +247,6 @@ extension MQTTEngine {
     func isOurMethod(_ method: String) -> Bool {
         authenticationMethod.value.map { $0.hasSameBytes(as: method) } ?? false
     }
-
 }
 
 /// What an engine has to know between CONNECT and CONNACK, and not after that.
