@@ -136,18 +136,7 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
         case .connected(let info):
             connected(info)
         case .connectionRefused(let connack):
-            negotiation.noteRedirection(connack.reasonCode, connack.properties)
-            if negotiation.isAccepted { return connectionFailed(negotiation.ended(by: connack)) }
-            negotiation.refused(connack.reasonCode)
-            let hadCredentials = link.perform {
-                let options = $0.engine.options.value
-                return options.userName != nil || options.password != nil || options.authenticationMethod != nil
-            }
-            connectionFailed(
-                MQTTError(
-                    connack: connack.reasonCode, properties: connack.properties, hadCredentials: hadCredentials,
-                    version: link.perform { $0.engine.version },
-                    referral: negotiation.adviceOnReference(connack.reasonCode, connack.properties)))
+            refused(connack)
         case .packetRefused(let packet):
             let filters = packet.request.flatMap { subscriptions.knownRouter?.filters(ofRequest: $0) } ?? []
             negotiation.blockedSession.refused(packet, filters: filters)
@@ -206,6 +195,24 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
         supervisor.established(at: loop.now)
         news.tell(.connected(info))
         link.expectSilence()
+    }
+
+    /// CONNACK refuses the client, or ends a connection that was accepted.
+    private func refused(_ connack: MQTTPacket.Connack) {
+        negotiation.noteRedirection(connack.reasonCode, connack.properties)
+        if negotiation.isAccepted { return connectionFailed(negotiation.ended(by: connack)) }
+        negotiation.refused(connack.reasonCode)
+        let (version, hadCredentials) = link.perform { machine in
+            let options = machine.engine.options.value
+            return (
+                machine.engine.version,
+                options.userName != nil || options.password != nil || options.authenticationMethod != nil
+            )
+        }
+        connectionFailed(
+            MQTTError(
+                connack: connack.reasonCode, properties: connack.properties, hadCredentials: hadCredentials,
+                version: version, referral: negotiation.adviceOnReference(connack.reasonCode, connack.properties)))
     }
 
     // MARK: Leaving
