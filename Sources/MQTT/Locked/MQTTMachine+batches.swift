@@ -69,7 +69,7 @@ extension MQTTMachine {
         let mayPublishQoS0 = settings.queuesQoS0WhileOffline || isConnected && engine.connection == connection
         let closed = MQTTJournal.failureIfClosed(journal, engine)
         let now = publishers.loop.now
-        // Read in place: taking each message out would retain and release its parts.
+        // Read in place, instead of by `hand` of the publishers: taking each message out would retain and release its parts.
         let messages = batch.messages
         let all = messages.span
         var next = batch.next
@@ -97,13 +97,9 @@ extension MQTTMachine {
                     next += 1
                     continue
                 } catch {
-                    if error.code == .queueFull {
-                        guard isQoS0, !isConnected, settings.queueOverflow != .wait else { return .waitForQueue }
-                        if let token = publishers.dropQueued(for: all[place].topic, &engine) {
-                            publishers.drop(token, into: &dropped)
-                            continue
-                        }
-                    }
+                    let mayDrop = isQoS0 && !isConnected && settings.queueOverflow != .wait
+                    if error.code == .queueFull, !mayDrop { return .waitForQueue }
+                    if publishers.makeRoom(for: all[place].topic, after: error, &engine, &dropped) { continue }
                     failure = error
                 }
             }

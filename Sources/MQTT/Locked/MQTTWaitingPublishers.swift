@@ -93,21 +93,29 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
                     properties: message.properties, token: token, at: now)
                 return nil
             } catch {
-                guard error.code == .queueFull, let token = dropQueued(for: message.topic, &engine) else {
-                    return MQTTError(error)
-                }
-                drop(token, into: &dropped)
+                guard makeRoom(for: message.topic, after: error, &engine, &dropped) else { return MQTTError(error) }
             }
         }
     }
 
-    /// Takes the message that has to make room out of the queue; nil if none has.
-    func dropQueued(for topic: String, _ engine: inout MQTTEngine) -> UInt64? {
-        switch overflow.kind {
-        case .dropOldest: engine.dropOldestQueued()
-        case .newestPerTopic: engine.dropOldestQueued(to: topic) ?? engine.dropOldestQueued()
-        case .reject, .wait: nil
-        }
+    /// The engine refused a message: drops an older one from the queue where that is full and the policy allows it. Returns
+    /// whether to try again.
+    ///
+    /// - Parameter dropped: gets the publisher of the message that was dropped.
+    mutating func makeRoom(
+        for topic: String, after error: MQTTUsageError, _ engine: inout MQTTEngine,
+        _ dropped: inout MQTTEndedPublishers
+    ) -> Bool {
+        guard error.code == .queueFull else { return false }
+        let token: UInt64? =
+            switch overflow.kind {
+            case .dropOldest: engine.dropOldestQueued()
+            case .newestPerTopic: engine.dropOldestQueued(to: topic) ?? engine.dropOldestQueued()
+            case .reject, .wait: nil
+            }
+        guard let token else { return false }
+        drop(token, into: &dropped)
+        return true
     }
 
     /// Takes a message of a batch, or an enqueued one, out of the queue; nil if it was sent, has ended, or is in a store that
@@ -130,7 +138,7 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
     }
 
     /// A message was dropped: its publisher is taken out.
-    mutating func drop(_ token: UInt64, into dropped: inout MQTTEndedPublishers) {
+    private mutating func drop(_ token: UInt64, into dropped: inout MQTTEndedPublishers) {
         let error = MQTTError(
             .queueFull,
             "The message was dropped from a full queue, to make room for a newer one. Set queueOverflow to something else, or raise maximumQueuedMessages and maximumQueuedBytes."
