@@ -21,7 +21,35 @@ extension MQTTSubscriptions {
                 Set(keys.filter { machine.engine.sendsAlone(filter: $0.text) })
             )
         }
-        var groups: [(properties: MQTTProperties, keys: [ByteKey])] = []
+        let (groups, identified) = group(keys, hasIdentifiers: hasIdentifiers)
+        var packets: [SubscribePacket] = []
+        func add(_ keys: [ByteKey], _ properties: MQTTProperties) {
+            let requests = keys.compactMap { router.entries[$0]?.nextRequest(mayBeKept: sessionPresent && hasOptions) }
+            packets.append(SubscribePacket(keys: keys, requests: requests, properties: properties))
+        }
+        for group in groups {
+            let together = group.keys.filter { !apart.contains($0) }
+            let maximum = core.negotiation.sendsSingleFilters ? 1 : core.settings.maximumFiltersPerRequest
+            for keys in together.inRequests(of: maximum) { add(keys, group.properties) }
+            for key in group.keys where apart.contains(key) { add([key], group.properties) }
+        }
+        for (key, entry) in identified {
+            var properties = entry.properties
+            properties.subscriptionIdentifiers = [entry.identifier]
+            add([key], properties)
+        }
+        write(packets, comesFirst: comesFirst)
+    }
+
+    /// Filters that may share packets.
+    private typealias FilterGroup = (properties: MQTTProperties, keys: [ByteKey])
+
+    /// Groups filters with the same properties, which may share packets; and the filters that have an identifier of their own,
+    /// in the order in which they are subscribed.
+    private func group(
+        _ keys: [ByteKey], hasIdentifiers: Bool
+    ) -> (groups: [FilterGroup], identified: [(key: ByteKey, entry: MQTTFilterEntry)]) {
+        var groups: [FilterGroup] = []
         var groupNumbers: [MQTTProperties: Int] = [:]
         var identified: [(key: ByteKey, entry: MQTTFilterEntry)] = []
         for key in keys {
@@ -35,29 +63,13 @@ extension MQTTSubscriptions {
                 groups.append((entry.properties, [key]))
             }
         }
-        var packets: [SubscribePacket] = []
-        func add(_ keys: [ByteKey], _ properties: MQTTProperties) {
-            let requests = keys.compactMap { router.entries[$0]?.nextRequest(mayBeKept: sessionPresent && hasOptions) }
-            packets.append(SubscribePacket(keys: keys, requests: requests, properties: properties))
-        }
-        for group in groups {
-            let together = group.keys.filter { !apart.contains($0) }
-            let maximum = core.negotiation.sendsSingleFilters ? 1 : core.settings.maximumFiltersPerRequest
-            for keys in together.inRequests(of: maximum) { add(keys, group.properties) }
-            for key in group.keys where apart.contains(key) { add([key], group.properties) }
-        }
         // A copy for a later filter proves that the copies for earlier filters were sent. The filter with the highest QoS
         // therefore goes first, and its copy is the one that is delivered.
-        let ordered = identified.sorted { first, second in
+        identified.sort { first, second in
             let (one, other) = (first.entry.request.qos, second.entry.request.qos)
             return one == other ? first.entry.number < second.entry.number : one > other
         }
-        for (key, entry) in ordered {
-            var properties = entry.properties
-            properties.subscriptionIdentifiers = [entry.identifier]
-            add([key], properties)
-        }
-        write(packets, comesFirst: comesFirst)
+        return (groups, identified)
     }
 
     /// What one SUBSCRIBE is about.
