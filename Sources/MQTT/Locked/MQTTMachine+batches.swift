@@ -67,7 +67,7 @@ extension MQTTMachine {
         let connection = batch.connection ?? (isConnected ? engine.connection : 0)
         batch.connection = connection
         let mayPublishQoS0 = settings.queuesQoS0WhileOffline || isConnected && engine.connection == connection
-        let closed = MQTTJournal.failureIfClosed(journal, engine)
+        let storeFailure = MQTTJournal.failure(journal, engine)
         let now = publishers.loop.now
         // Read in place, instead of by `hand` of the publishers: taking each message out would retain and release its parts.
         let messages = batch.messages
@@ -80,7 +80,7 @@ extension MQTTMachine {
             let isQoS0 = all[place].qos == .atMostOnce
             var failure: MQTTUsageError?
             if !isQoS0 {
-                if let closed { return .failed(closed) }
+                if let storeFailure { return .failed(storeFailure) }
                 // Bounded by what may be in flight: the rest of the batch waits here, not in the engine's queue.
                 let limit = engine.windowLimit
                 if batch.unansweredCount >= limit { return .waitForAnswers(downTo: limit / 2) }

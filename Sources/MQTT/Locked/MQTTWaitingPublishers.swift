@@ -61,7 +61,7 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
         if Task.isCancelled { return .cancelledWait }
         if let failure = journal?.failure { return failure }
         return engine.phase == .connected
-            ? nil : reasonNotSupervised?.value ?? MQTTJournal.failureIfClosed(journal, engine)
+            ? nil : reasonNotSupervised?.value ?? MQTTJournal.failure(journal, engine)
     }
 
     /// Hands the only message of a batch to the engine, to be confirmed later. Returns why that is not possible.
@@ -124,9 +124,7 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
         _ token: UInt64, _ engine: inout MQTTEngine, _ journal: MQTTJournal?
     ) -> MQTTEndedPublishers? {
         var effects = MQTTEffects()
-        guard journal?.failure == nil, MQTTJournal.failureIfClosed(journal, engine) == nil,
-            engine.withdraw(token, into: &effects)
-        else { return nil }
+        guard MQTTJournal.failure(journal, engine) == nil, engine.withdraw(token, into: &effects) else { return nil }
         var ended = MQTTEndedPublishers()
         if token & Self.batchBit != 0 {
             batches.answer(
@@ -166,7 +164,7 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
         let failure: MQTTError? =
             Task.isCancelled
             ? .cancelledWait
-            : journal?.failure ?? MQTTJournal.failureIfClosed(journal, engine)
+            : MQTTJournal.failure(journal, engine)
                 ?? hand(message, token: token, &engine, at: loop.now, &dropped)
         guard failure == nil, journal != nil else {
             return .ended(Resumption(waiter, failure.map { .failure($0) } ?? .success(())))

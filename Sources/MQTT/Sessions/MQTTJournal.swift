@@ -53,9 +53,11 @@ final class MQTTJournal: Sendable {
     /// Why nothing can be stored any more.
     var failure: MQTTError? { state.withLock { $0.failure } }
 
-    /// Why a message cannot be accepted if a disconnect at the same time has closed the store.
-    static func failureIfClosed(_ journal: MQTTJournal?, _ engine: borrowing MQTTEngine) -> MQTTError? {
-        journal == nil && engine.options.value.persists ? .disconnectedByUser : nil
+    /// Why a message cannot be accepted: the store has failed and is not open again, or a disconnect at the same time has
+    /// closed it.
+    static func failure(_ journal: MQTTJournal?, _ engine: borrowing MQTTEngine) -> MQTTError? {
+        if let journal { return journal.failure }
+        return engine.options.value.persists ? .disconnectedByUser : nil
     }
 
     /// Takes records over; cheap, under the link's lock. Records of messages that are done are stored without a report,

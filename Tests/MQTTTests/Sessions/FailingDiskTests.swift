@@ -1,10 +1,11 @@
 import Foundation
-import MQTT
 import Messaging
 import Synchronization
 import TestSupport
 import Testing
 import Transport
+
+@testable import MQTT
 
 /// Writes that fail: a full disk, a transform that throws, a log that cannot be written anew.
 @Suite("Session store: writes that fail", .turns)
@@ -202,6 +203,37 @@ struct FailingDiskTests {
         await expectStoreFailed { try await client.enqueue(MQTTOutgoingMessage("refused", to: "a")) }
         #expect(!message.withdraw(), "the store still has it")
         #expect(disk.base.messageCount == 1)
+        await client.disconnect()
+    }
+
+    /// What the client finds in the store replaces its session, and with it the messages that were not stored.
+    @Test(arguments: [false, true])
+    func `a message that is published before a failed store is open again is refused`(inArray: Bool) async throws {
+        let disk = FillingStore()
+        let server = ScriptedServer { step in
+            if case .connectReceived = step.event { step.accept() }
+        }
+        let client = server.client { $0.sessionStore = disk }
+        disk.isFull = true
+        await expectStoreFailed { try await client.enqueue(MQTTOutgoingMessage("refused", to: "a")) }
+        disk.isFull = false
+        let message = MQTTOutgoingMessage("early", to: "a", qos: .atLeastOnce)
+        await expectStoreFailed {
+            try await withTimeout(.patience, "a message of a client whose store failed") {
+                // On the loop's thread, where the attempt gets to the store after this.
+                try await withTaskExecutorPreference(client.core.loop) {
+                    async let starting: Void = client.start()
+                    for await state in client.states { if case .connecting = state { break } }
+                    if inArray {
+                        try await client.publish([message]).check()
+                    } else {
+                        try await client.publish(message)
+                    }
+                    await starting
+                }
+            }
+        }
+        #expect(await eventually { client.state.isConnected })
         await client.disconnect()
     }
 
