@@ -150,6 +150,25 @@ package enum System {
         unsafe String(cString: strerror(code))
     }
 
+    private static let shortages = [EMFILE, ENFILE, ENOMEM]
+
+    /// Whether a file cannot be opened only until other files are closed, or memory is freed.
+    static func isShortage(_ code: Int32) -> Bool { shortages.contains(code) }
+
+    /// The shortage for which a library has failed that reports its errors as text: the one that the text names, or the one
+    /// that keeps this process from opening a file now. Nil if there is neither.
+    static func shortage(in text: String) -> Int32? {
+        // The text first: another thread may have closed a file since.
+        if let code = shortages.first(where: { text.contains(describe($0)) }) { return code }
+        let file = unsafe open("/dev/null", O_RDONLY | O_CLOEXEC)
+        guard file < 0 else {
+            _ = closeDescriptor(file)
+            return nil
+        }
+        let code = errno
+        return isShortage(code) ? code : nil
+    }
+
     #if canImport(Glibc)
         private static let nonBlockingCloseOnExec = Int32(SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
     #elseif canImport(Musl) || canImport(Android)

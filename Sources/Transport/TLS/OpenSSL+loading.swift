@@ -62,7 +62,7 @@ extension OpenSSL {
     /// a file closed that took the last descriptor.
     ///
     /// - Parameter path: wins over `MESSAGING_LIBSSL`, which wins over the system's places.
-    /// - Throws: `tlsUnavailable`.
+    /// - Throws: `tlsUnavailable`; `systemLimit` if the process may open no other file.
     static func load(path: String?) throws(TransportError) -> OpenSSL {
         let wanted = unsafe path ?? getenv("MESSAGING_LIBSSL").map { unsafe String(cString: $0) } ?? ""
         let result = loaded.withLock { loaded in
@@ -88,6 +88,9 @@ extension OpenSSL {
     }
 
     static func unavailable(_ reason: String) -> TransportError {
+        if let code = System.shortage(in: reason) {
+            return .shortage("OpenSSL (libssl), which TLS needs, cannot be loaded", code)
+        }
         // What musl's dlopen reports in a program without a dynamic linker.
         if reason.contains("Dynamic loading not supported") {
             return TransportError(

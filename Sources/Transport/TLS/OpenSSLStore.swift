@@ -22,7 +22,7 @@ struct OpenSSLStore {
 
     /// The key; the caller frees it.
     ///
-    /// - Throws: `tlsConfiguration`.
+    /// - Throws: `tlsConfiguration`; `systemLimit` if the process may open no other file.
     func key(_ uri: String) throws(TransportError) -> OpaquePointer {
         guard !uri.utf8.contains(0) else { throw unusable("its URI has a zero byte") }
         let pin = Array((identity.passphrase ?? "").utf8) + [0]
@@ -164,6 +164,9 @@ struct OpenSSLEngines {
 
 extension TransportError {
     fileprivate static func unusableKey(of identity: TLSIdentity, _ reason: String) -> TransportError {
-        TransportError(.tlsConfiguration, "The stored key of \(identity) cannot be used: \(reason).")
+        if let code = System.shortage(in: reason) {
+            return .shortage("Cannot load the stored key of \(identity)", code)
+        }
+        return TransportError(.tlsConfiguration, "The stored key of \(identity) cannot be used: \(reason).")
     }
 }

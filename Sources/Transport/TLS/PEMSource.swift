@@ -32,6 +32,22 @@ extension PEMSource: CustomStringConvertible, CustomDebugStringConvertible, Cust
     public var customMirror: Mirror { Mirror(self, children: []) }
 }
 
+extension TransportError {
+    /// A file that the TLS options name cannot be used; `code` is the system's reason. A shortage is no mistake in the options,
+    /// and a later attempt may succeed.
+    ///
+    /// - Parameter advice: what to do unless it is a shortage.
+    static func ofTLSFile(_ failure: String, _ code: Int32, advice: String = "") -> TransportError {
+        System.isShortage(code)
+            ? shortage(failure, code)
+            : TransportError(.tlsConfiguration, "\(failure): \(System.describe(code)).\(advice)", errno: code)
+    }
+
+    static func shortage(_ failure: String, _ code: Int32) -> TransportError {
+        TransportError(.systemLimit, "\(failure): \(System.describe(code)). Raise the limit (ulimit -n).", errno: code)
+    }
+}
+
 extension PEMSource {
     var isFile: Bool { if case .file = kind { true } else { false } }
 
@@ -70,12 +86,7 @@ extension PEMSource {
     }
 
     func unreadable(_ purpose: String, _ number: Int32) -> TransportError {
-        // Not the fault of the options, and over when other files were closed.
-        let isShortage = [EMFILE, ENFILE, ENOMEM].contains(number)
-        return TransportError(
-            isShortage ? .systemLimit : .tlsConfiguration,
-            "Cannot read \(self) (\(purpose)): \(System.describe(number)).\(isShortage ? " Raise the limit (ulimit -n)." : "")",
-            errno: number)
+        TransportError.ofTLSFile("Cannot read \(self) (\(purpose))", number)
     }
 
     private var tooLarge: TransportError {

@@ -22,7 +22,7 @@ extension TLSContext {
         connections.withLock { $0[UInt(bitPattern: connection)] }
     }
 
-    /// - Throws: `tlsConfiguration` if the key log cannot be written.
+    /// - Throws: `tlsConfiguration` if the key log cannot be written; `systemLimit` if the process may open no other file.
     func setUpSecrets(_ options: TLSOptions) throws(TransportError) {
         if options.preSharedKey != nil {
             let setCallback: @convention(c) (OpaquePointer?, PreSharedKeyCallback?) -> Void =
@@ -43,10 +43,8 @@ extension TLSContext {
                 try unsafe openSSL.library.function("SSL_CTX_set_keylog_callback")
             let (isWritten, code) = Self.append("", to: file)
             guard isWritten else {
-                throw TransportError(
-                    .tlsConfiguration,
-                    "Cannot write '\(file)' (keyLogFile of the TLS options): \(System.describe(code)). Choose another file.",
-                    errno: code)
+                throw TransportError.ofTLSFile(
+                    "Cannot write '\(file)' (keyLogFile of the TLS options)", code, advice: " Choose another file.")
             }
             unsafe setCallback(pointer, logKey)
         }

@@ -135,6 +135,42 @@ struct TLSOptionTests {
         #expect(source.unreadable("trusted authorities", EACCES).code == .tlsConfiguration)
     }
 
+    #if os(Linux)
+        /// In a process of its own, where nothing has loaded OpenSSL, and nobody else needs descriptors.
+        @Test func `a moment without descriptors is neither a lack of OpenSSL nor a mistake in the options`() async {
+            await #expect(processExitsWith: .success) {
+                /// Makes what a connection needs, without free descriptors and then with some.
+                func check(_ purpose: Comment, _ options: TLSOptions) throws {
+                    let contexts = TLSContexts(client: options)
+                    var limit = rlimit()
+                    getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+                    let usual = limit.rlim_cur
+                    limit.rlim_cur = 0
+                    setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+                    let error = #expect(throws: TransportError.self, purpose) {
+                        try TLSLayer(client: contexts, host: "localhost", port: 1)
+                    }
+                    limit.rlim_cur = usual
+                    setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+                    #expect(error?.code == .systemLimit && error?.errno == EMFILE, "\(String(describing: error))")
+                    #expect(error?.message.hasSuffix("Raise the limit (ulimit -n).") == true)
+                    _ = try TLSLayer(client: contexts, host: "localhost", port: 1)
+                }
+                let certificates = Certificates()
+                var options = TLSOptions()
+                try check("the library", options)
+                let folder = try ScratchDirectory("tls")
+                options.keyLogFile = folder.file("keys.log")
+                try check("the key log", options)
+                options.keyLogFile = nil
+                options.identity = .stored(
+                    key: "file:" + certificates.client.key,
+                    certificates: .bytes(try FileSystem().contents(of: certificates.client.certificate) ?? []))
+                try check("a stored key", options)
+            }
+        }
+    #endif
+
     @Test func `authorities may be PEM or DER, in files and in memory`() async throws {
         let certificates = Certificates()
         let server = try TLSTestServer.start(certificates.server)
