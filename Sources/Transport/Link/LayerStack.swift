@@ -9,7 +9,8 @@ package protocol ByteLayer: AnyObject {
     func opened(at now: Int64, wire: inout [UInt8]) throws(TransportError)
     /// Bytes came from below: appends what is for the engine to `plain`, and answers to `wire`.
     func receive(_ bytes: RawSpan, at now: Int64, plain: inout [UInt8], wire: inout [UInt8]) throws(TransportError)
-    /// Bytes for the peer: appends their form below to `wire`. Called only while `isOpen`.
+    /// Bytes for the peer: appends their form below to `wire`. Called only while `isOpen`, and not for those of the engine once
+    /// the layer is finished or has thrown.
     func send(_ plain: RawSpan, wire: inout [UInt8]) throws(TransportError)
     /// Whether there is an answer that replaces earlier ones: it is written by `answer`, once the wire takes more.
     var owesAnswer: Bool { get }
@@ -46,6 +47,8 @@ package final class LayerStack: @unchecked Sendable {
     private var started = 0
     private var opened = 0
     private var isClosing = false
+    /// Whether a layer has thrown.
+    private var hasFailed = false
     private var output: [UInt8] = []
     /// What came for the engine behind the handshakes.
     var early: [UInt8] = []
@@ -113,6 +116,7 @@ package final class LayerStack: @unchecked Sendable {
         do throws(TransportError) {
             try layers[index].receive(bytes, at: now, plain: &above, wire: &answer)
         } catch {
+            hasFailed = true
             // What was good before the failure still counts: the peer may have told there why it leaves.
             if index < opened && !above.isEmpty {
                 try unsafe receive(above.span.bytes, from: index + 1, at: now, into: &plain)
@@ -134,16 +138,20 @@ package final class LayerStack: @unchecked Sendable {
 
     /// Moves what the engine wrote through all layers into the empty `wire`, after what the layers wrote by
     /// themselves. When it throws, `wire` still holds what there is to be said to the peer.
-    func take(_ engineOutput: [UInt8], into wire: inout [UInt8]) throws(TransportError) {
+    ///
+    /// - Returns: false if what the engine wrote was dropped, because a layer has failed or the conversation of one has ended.
+    ///   The reason why the connection ends is then known from elsewhere.
+    @discardableResult
+    func take(_ engineOutput: [UInt8], into wire: inout [UInt8]) throws(TransportError) -> Bool {
         defer { swap(&output, &wire) }
         for index in layers.indices where layers[index].owesAnswer {
             var answer: [UInt8] = []
             layers[index].answer(wire: &answer)
             try descend(answer, below: index)
         }
-        if !isClosing && !engineOutput.isEmpty {
-            try descend(engineOutput, below: layers.count)
-        }
+        guard !isClosing, !hasFailed, !isFinished else { return false }
+        if !engineOutput.isEmpty { try descend(engineOutput, below: layers.count) }
+        return true
     }
 
     func stopValidatingText() {
@@ -203,7 +211,10 @@ package final class LayerStack: @unchecked Sendable {
         } catch {
             failure = failure ?? error
         }
-        if let failure { throw failure }
+        if let failure {
+            hasFailed = true
+            throw failure
+        }
     }
 
     /// Starts each layer once all below it are open.

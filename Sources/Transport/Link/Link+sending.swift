@@ -12,7 +12,7 @@ extension Link where Machine: ~Copyable {
                 guard writeOut(to: stream) else { return }
             case .wrap(let stream, let layers):
                 do throws(TransportError) {
-                    try layers.take(plain, into: &wire)
+                    if try !layers.take(plain, into: &wire) { dropPlain() }
                 } catch {
                     // What the layers still have to say, an alert perhaps, is in `wire`.
                     breakOff(stream, error)
@@ -26,6 +26,11 @@ extension Link where Machine: ~Copyable {
                 return
             }
         }
+    }
+
+    /// The layers carry nothing any more, and the loop is about to end the connection.
+    private func dropPlain() {
+        if state.withLock({ _ in discardPlain() }) { loop.post(self, LinkPost.reportDiscarded) }
     }
 
     /// Writes what is in `wire`; returns false when it has to wait for room in the stream.

@@ -5,6 +5,7 @@ final class PlainLayer: ByteLayer {
     private var pending: [UInt8] = []
     private(set) var isOpen = false
     private(set) var isFinished = false
+    private var hasFailed = false
     /// Never answers the other side's hello.
     let isMute: Bool
     /// Fails with the first bytes that it should send.
@@ -44,6 +45,7 @@ final class PlainLayer: ByteLayer {
                 isFinished = true
                 pending = []
             case Self.alert:
+                hasFailed = true
                 throw TransportError(.connectionLost, "the peer sent an alert")
             default:
                 throw TransportError(.connectionLost, "not a frame: \(type)")
@@ -52,6 +54,7 @@ final class PlainLayer: ByteLayer {
     }
 
     func send(_ plain: RawSpan, wire: inout [UInt8]) throws(TransportError) {
+        guard !isFinished, !hasFailed else { return }
         if failsToSend {
             wire.append(Self.alert)
             throw TransportError(.unsupported, "this layer cannot send")
