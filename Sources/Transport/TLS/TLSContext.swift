@@ -261,19 +261,20 @@ package final class TLSContexts: Sendable {
     }
 
     private func readForOpenSSL() throws(TransportError) -> TLSUse {
-        try read(current) { (fingerprint, outdated) throws(TransportError) in
+        try read(current) { (fingerprint, earlier) throws(TransportError) in
             guard case .client(let options) = kind else { return TLSUse(try TLSContext(kind)) }
-            return TLSUse(
-                try SharedContexts.context(for: options, fingerprint: fingerprint, otherThan: outdated?.context))
+            let outdated = earlier.isOutdated ? earlier.made?.context : nil
+            let context = try SharedContexts.context(for: options, fingerprint: fingerprint, otherThan: outdated)
+            return TLSUse(context, after: earlier.made)
         }
     }
 
     /// Returns the known value while the files are unchanged. Otherwise makes a new one, and falls back to the known one if
     /// that fails, because a file may be missing for a moment, or half replaced.
     ///
-    /// - Parameter make: gets the fingerprint of the files, and what is outdated.
+    /// - Parameter make: gets the fingerprint of the files, and what is known.
     private func read<Made: Sendable>(
-        _ known: borrowing Lock<Known<Made>>, _ make: (Int?, Made?) throws(TransportError) -> Made
+        _ known: borrowing Lock<Known<Made>>, _ make: (Int?, Known<Made>) throws(TransportError) -> Made
     ) throws(TransportError) -> Made {
         let earlier = known.withLock { $0 }
         // Outside the lock: this reads files. First of all, so that what is made is never older than the fingerprint.
@@ -283,7 +284,7 @@ package final class TLSContexts: Sendable {
             return made
         }
         do throws(TransportError) {
-            let made = try make(fingerprint, earlier.isOutdated ? earlier.made : nil)
+            let made = try make(fingerprint, earlier)
             known.withLock { $0 = Known(made: made, fingerprint: fingerprint) }
             return made
         } catch {
@@ -347,7 +348,7 @@ package final class TLSContexts: Sendable {
         var failure = current.withLock { known in
             if isOutdated { known.isOutdated = true }
             // Some servers cannot continue a session that another one of them has begun.
-            if isOfTLS { known.made = known.made.map { TLSUse($0.context) } }
+            if isOfTLS { known.made = known.made.map { TLSUse($0.context, after: $0) } }
             return known.failure
         }
         #if canImport(Network)
@@ -400,9 +401,13 @@ package final class TLSContexts: Sendable {
 /// A context as one client uses it: with the sessions that this client may resume.
 struct TLSUse: Sendable {
     let context: TLSContext
-    let sessions = TLSSessionCache()
+    let sessions: TLSSessionCache
 
-    init(_ context: TLSContext) { self.context = context }
+    /// - Parameter earlier: what the client has used until now.
+    init(_ context: TLSContext, after earlier: TLSUse? = nil) {
+        self.context = context
+        sessions = TLSSessionCache(after: earlier?.sessions)
+    }
 }
 
 /// The contexts of this process's clients: those with equal options and files share one, because each holds the
@@ -511,8 +516,13 @@ final class TLSSessionCache: Sendable {
         var refused: Set<String> = []
     }
 
-    private let state = Lock(State())
+    private let state: Lock<State>
     private static let limit = 64
+
+    /// A cache without sessions; for servers that have refused one in `earlier`, it takes none.
+    init(after earlier: TLSSessionCache?) {
+        state = Lock(State(refused: earlier?.state.withLock { $0.refused } ?? []))
+    }
 
     func take(_ server: String) -> Entry? {
         state.withLock { $0.entries.removeValue(forKey: server) }

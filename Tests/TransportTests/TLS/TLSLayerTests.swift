@@ -95,6 +95,38 @@ struct TLSLayerTests {
         #expect(!other.isOpen)
     }
 
+    @Test func `a server that ends the connection instead of continuing a session is never offered one again`()
+        async throws
+    {
+        let certificates = Certificates()
+        let folder = try ScratchDirectory("tls")
+        let file = folder.file("authority.pem")
+        try FileManager.default.copyItem(atPath: certificates.authority.certificate, toPath: file)
+        var options = TLSOptions()
+        options.trust = .authorities([.file(file)])
+        options.implementation = .openSSL
+        let (contexts, server) = (TLSContexts(client: options), serverContexts(certificates))
+        func connect() throws -> Bool {
+            let client = try TLSLayer(client: contexts, host: "localhost", port: 1)
+            let pair = try LayerPair(client: client, server: TLSLayer(server: server))
+            try pair.exchange()
+            return client.wasResumed
+        }
+        #expect(try !connect())
+        let refused = try TLSLayer(client: contexts, host: "localhost", port: 1)
+        var wire: [UInt8] = []
+        try refused.opened(at: 0, wire: &wire)
+        let error = try #require(throws: TransportError.self) { try refused.endReceived() }
+        _ = contexts.reload(after: error)
+        #expect(try !connect())
+        #expect(try !connect())
+        // With what was made of other files, as well.
+        try folder.write(try String(contentsOfFile: file, encoding: .utf8) + "\n", to: "authority.pem")
+        try await contexts.prepare()
+        #expect(try !connect())
+        #expect(try !connect())
+    }
+
     @Test(arguments: [true, false], [true, false])
     func `shows its certificate, from file or memory, with a plain or an encrypted key`(
         inMemory: Bool, encrypted: Bool
