@@ -18,7 +18,7 @@ struct RefusedWebSocket {
         var secrets: Set<String> = []
         if let query = Self.query(of: request) { Self.add(query, separators: "&", to: &secrets) }
         for field in request.fields.fields where !Self.isPublic(field.name) {
-            Self.add(field.value, separators: " ;,\"", to: &secrets)
+            Self.add(field.value, separators: " ;,&\"", to: &secrets)
         }
         self.secrets = secrets.sorted { $0.utf8.count > $1.utf8.count }
     }
@@ -33,17 +33,26 @@ struct RefusedWebSocket {
         HTTPSyntax.isEqual(name, "Origin") || HTTPSyntax.isEqual(name, "User-Agent")
     }
 
-    /// Adds the whole text and the values in it, as they are and without percent-encoding. Short values, such as the name of
-    /// a scheme, are no secrets.
+    /// Adds the whole text, the parts of it and the values in them, as they are, without percent-encoding and without padding.
+    /// What is short, such as the name of a scheme, is no secret.
     private static func add(_ text: String, separators: String, to secrets: inout Set<String>) {
         if !text.isEmpty { secrets.insert(text) }
         for part in text.split(whereSeparator: { separators.contains($0) }) {
-            let value = part.firstIndex(of: "=").map { part[part.index(after: $0)...] } ?? part
-            guard value.utf8.count >= 8 else { continue }
-            secrets.insert(String(value))
-            if let plain = PercentEncoding.decoded(Array(value.utf8)[...]) { secrets.insert(plain) }
+            // "=" may be behind a name, or the padding of Base64.
+            let value = part.firstIndex(of: "=").map { part[part.index(after: $0)...] }
+            for secret in [part, value].compactMap(\.self) where isLong(secret) {
+                let plain = PercentEncoding.decoded(Array(secret.utf8)[...])
+                for form in [String(secret), plain].compactMap(\.self) {
+                    secrets.insert(form)
+                    var unpadded = form[...]
+                    while unpadded.utf8.last == UInt8(ascii: "=") { unpadded.removeLast() }
+                    if isLong(unpadded) { secrets.insert(String(unpadded)) }
+                }
+            }
         }
     }
+
+    private static func isLong(_ text: Substring) -> Bool { text.utf8.count >= 8 }
 
     func error(_ response: WebSocketRefusedResponse) -> TransportError {
         let reason = shown(response.reason)

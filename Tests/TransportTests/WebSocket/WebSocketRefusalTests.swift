@@ -81,12 +81,16 @@ import Wire
         ("302 Found", "Location: //SECRET-1234@portal/x@y#SECRET-1234\r\n", "", "//•••@portal/x@y#•••"),
         ("301 Moved", "Location: /SECRET-1234/\r\n", "", "/•••/"),
         ("403 Forbidden", "", "no /ws?token=SECRET-1234&a=b here", "'no /ws?••• here'"),
-        ("403 Forbidden", "", "/ws?token=SECRET-1234&amp;a=b", "'/ws?token=•••&amp;a=b'"),
+        ("403 Forbidden", "", "/ws?token=SECRET-1234&amp;a=b", "'/ws?•••&amp;a=b'"),
         ("403 Forbidden", "", "token SECRET-4321+x/y= expired", "'token ••• expired'"),
         ("503 Busy", "", "\(String(repeating: "x", count: 190))/ws?token=SECRET-1234&a=b", "/ws?•••"),
         ("500 of /ws?token=SECRET-1234&a=b", "", "Bearer SECRET-5678", "500 of /ws?•••. It answered: '•••'"),
         ("500 Oops", "", "Cookie: id=SECRET-9012; a=b", "'Cookie: •••'"),
         ("500 Oops", "", "id is SECRET-9012, a is b", "'id is •••, a is b'"),
+        ("403 Forbidden", "", "no user has SECRET-7777==", "'no user has •••'"),
+        ("403 Forbidden", "", "no user has SECRET-7777", "'no user has •••'"),
+        ("403 Forbidden", "", "sig=SECRET-8888%2B%3D", "'•••'"),
+        ("403 Forbidden", "", "SECRET-8888+= is not the signature", "'••• is not the signature'"),
         ("401 No", "WWW-Authenticate: Bearer error=\"SECRET-5678 expired\"\r\n", "", "(Bearer error=\"••• expired\")"),
     ])
     func `an answer that repeats secrets of the request does not get them into the error`(
@@ -95,7 +99,11 @@ import Wire
         let failure = try await refusal(
             "HTTP/1.1 \(status)\r\n\(field)Content-Length: \(body.utf8.count)\r\n\r\n\(body)",
             target: "/ws?token=SECRET-1234&a=b" + (body.contains("4321") ? "&sig=SECRET-4321%2Bx%2Fy%3D" : ""),
-            headers: [("Authorization", "Bearer SECRET-5678"), ("Cookie", "id=SECRET-9012; a=b")])
+            headers: [
+                ("Authorization", "Bearer SECRET-5678"), ("Cookie", "id=SECRET-9012; a=b"),
+                ("Proxy-Authorization", "Basic SECRET-7777=="),
+                ("X-Token", "SharedAccessSignature sr=x&sig=SECRET-8888%2B%3D&se=1"),
+            ])
         #expect(failure?.code == .webSocketRefused)
         #expect(failure?.message.contains("SECRET") == false, "\(failure?.message ?? "none")")
         #expect(failure?.message.contains(words) == true, "\(failure?.message ?? "none")")
