@@ -230,8 +230,15 @@ package final class TLSContexts: Sendable {
     #if canImport(Network)
         private let currentOfSystem = Lock(Known<NetworkTLS>())
     #endif
-    /// The files are being read.
-    private let reading = Lock<Task<Result<Void, TransportError>, Never>?>(nil)
+    private let reading = Lock(Reading())
+
+    /// The one reading of the files that may be under way, and the attempts to connect that wait for it.
+    private struct Reading: ~Copyable, Sendable {
+        typealias Outcome = Result<Void, TransportError>
+
+        var isUnderWay = false
+        var waiters = Waiters<Outcome>()
+    }
 
     /// What was made of the options and their files.
     private struct Known<Made: Sendable>: Sendable {
@@ -306,25 +313,48 @@ package final class TLSContexts: Sendable {
     /// Whether there is nothing to read for the next connection.
     package var isPrepared: Bool { isKnown && !kind.namesFiles && !current.withLock { $0.isOutdated } }
 
-    /// Reads the files for the next connection, if there are any: not on the caller's thread, which may be the loop's.
+    /// Reads the files for the next connection, if there are any: on a thread of its own, since a disk or a token may hang,
+    /// and threads of the cooperative pool are few.
     ///
-    /// - Throws: `tlsUnavailable`, `tlsConfiguration`.
+    /// - Throws: `tlsUnavailable`, `tlsConfiguration`, `systemLimit`; `cancelled` when the task is.
     package func prepare() async throws(TransportError) {
         if isPrepared { return }
-        // Whoever comes while files are read waits for that: reading that hangs holds one thread, however often it is tried.
-        let task = reading.withLock { reading in
-            if let reading { return reading }
-            let task = Task.detached {
-                defer { self.reading.withLock { $0 = nil } }
-                return self.readFiles()
+        let cancelled = Reading.Outcome.failure(TransportError(.cancelled, "Reading the TLS files was cancelled."))
+        let token = Atomic(Waiters<Reading.Outcome>.noToken)
+        let outcome: Reading.Outcome = await waiting { waiter in
+            var waiter: Waiter<Reading.Outcome>? = waiter
+            // Whoever comes while files are read waits for that: reading that hangs holds one thread, however often it is tried.
+            let begins = reading.withLock { reading -> Bool in
+                guard !Task.isCancelled, let waiter = waiter.take() else { return false }
+                token.store(reading.waiters.add(waiter), ordering: .relaxed)
+                defer { reading.isUnderWay = true }
+                return !reading.isUnderWay
             }
-            reading = task
-            return task
+            waiter.take()?.resume(returning: cancelled)
+            if begins { beginReading() }
+        } onCancel: {
+            reading.withLock { $0.waiters.take(token.load(ordering: .relaxed)) }?.resume(returning: cancelled)
         }
-        try await task.value.get()
+        try outcome.get()
     }
 
-    private func readFiles() -> Result<Void, TransportError> {
+    private func beginReading() {
+        do {
+            try startThread(named: "messaging-files") { self.endReading(self.readFiles()) }
+        } catch {
+            endReading(.failure(error))
+        }
+    }
+
+    private func endReading(_ outcome: Reading.Outcome) {
+        var waiters = reading.withLock { reading in
+            reading.isUnderWay = false
+            return reading.waiters.takeAll()
+        }
+        waiters.resume(returning: outcome)
+    }
+
+    private func readFiles() -> Reading.Outcome {
         do throws(TransportError) {
             #if canImport(Network)
                 if try usesSystem() {

@@ -84,6 +84,27 @@ struct TimeToConnectTests {
         await client.disconnect()
     }
 
+    @Test func `tasks of the app continue while the TLS files of more clients than there are threads hang`() async {
+        // In a process of its own, whose threads are nobody else's.
+        await #expect(processExitsWith: .success) {
+            // The process ends if nothing in it continues.
+            alarm(60)
+            let scratch = try ScratchDirectory()
+            let path = scratch.file("authorities.pem")
+            #expect(mkfifo(path, 0o600) == 0)
+            var configuration = MQTTConfiguration()
+            configuration.connectTimeout = .milliseconds(10)
+            configuration.reconnect.firstConnectAttempts = 1
+            configuration.tls.trust = .authorities([.file(path)])
+            for _ in 0...ProcessInfo.processInfo.activeProcessorCount {
+                let client = MQTTClient("mqtts://127.0.0.1:1", configuration: configuration)
+                let error = await #expect(throws: MQTTError.self) { try await client.connect() }
+                #expect(error?.code == .timedOut, "\(error as Any)")
+            }
+            await Task.detached {}.value
+        }
+    }
+
     @Test func `on a manual clock no time passes while an authentication responds, unless it sleeps on the clock`()
         async throws
     {
