@@ -39,6 +39,8 @@ final class ConnectRace: LoopHandler, @unchecked Sendable {
     private let resolver: Resolver
     /// Questions whose answers are to come.
     private var lookUps: [NameQuery.Family: Resolver.Ticket] = [:]
+    /// Whether all of them are needed.
+    private var isHurried = false
     private var lookUpFailure: TransportError?
     /// IPv4 addresses that wait a moment for those of IPv6, and until when.
     private var heldBack: [SocketAddress] = []
@@ -165,6 +167,7 @@ final class ConnectRace: LoopHandler, @unchecked Sendable {
         while let address = waiting.last {
             if now < avoidance, avoided.contains(address), !lookUps.isEmpty || !attempts.allSatisfy(\.isOver) {
                 nextAttempt = avoidance
+                if attempts.allSatisfy(\.isOver) { hurry() }
                 return arm()
             }
             waiting.removeLast()
@@ -184,16 +187,22 @@ final class ConnectRace: LoopHandler, @unchecked Sendable {
     private func finishIfNothingIsLeft() {
         guard attempts.allSatisfy(\.isOver), waiting.isEmpty, heldBack.isEmpty else { return arm() }
         guard lookUps.isEmpty else {
-            // Only their answers can help now.
-            for ticket in lookUps.values { resolver.hurry(ticket) }
+            hurry()
             return arm()
         }
         fail(lastFailure ?? lookUpFailure ?? timedOut)
     }
 
+    /// The answers to come are needed: no address that is known, or none that is left, has helped.
+    private func hurry() {
+        isHurried = true
+        for ticket in lookUps.values { resolver.hurry(ticket) }
+    }
+
     /// The timer may just have fired for something else than what comes next.
     private func arm() {
-        let next = waiting.isEmpty ? Int64.max : nextAttempt
+        let awaitsAddresses = !lookUps.isEmpty && !isHurried
+        let next = waiting.isEmpty && !awaitsAddresses ? Int64.max : nextAttempt
         loop.setDeadline(self, to: min(overall, min(next, startWithout)))
     }
 
@@ -205,6 +214,8 @@ final class ConnectRace: LoopHandler, @unchecked Sendable {
             stopHolding()
             startNext(at: now)
         } else if waiting.isEmpty {
+            // The last address that is known has not answered.
+            if now >= nextAttempt { hurry() }
             arm()
         } else {
             startNext(at: now)

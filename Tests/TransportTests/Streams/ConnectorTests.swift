@@ -193,6 +193,60 @@ import Transport
             names.release()
             await listener.close()
         }
+
+        @Test(arguments: SelectorKind.allCases)
+        func `the other family is asked for when the last address stays silent, although other names hang`(
+            selector: SelectorKind
+        ) async throws {
+            let setting = try Setting(selector)
+            let silent = try SilentServer()
+            let listener = try await Listener.listen(on: .host("127.0.0.2", port: silent.port), loop: setting.loop) {
+                _ in
+            }
+            let names = ScriptedNames([
+                NameQuery("broker", .ipv4): "127.0.0.1", NameQuery("broker", .ipv6): "127.0.0.2",
+            ])
+            let resolver = names.resolver(maximumThreads: 4)
+            resolver.start(NameQuery("silent", .ipv4)) { _ in }
+            #expect(await eventually { names.questions.count == 1 })
+            let error = await failure(
+                of: .host("broker", port: silent.port), setting.loop, timeout: 20_000_000_000, resolver: resolver)
+            #expect(error == nil)
+            names.release()
+            await listener.close()
+        }
+
+        @Test(arguments: SelectorKind.allCases)
+        func `the other family is asked for before an address that failed earlier, although other names hang`(
+            selector: SelectorKind
+        ) async throws {
+            let setting = try Setting(selector)
+            let port = UInt16(FreePort.next())
+            let kept = Collected<any ByteStream>()
+            let one = try await Listener.listen(on: .host("127.0.0.1", port: port), loop: setting.loop) {
+                kept.append($0)
+            }
+            let two = try await Listener.listen(on: .host("127.0.0.2", port: port), loop: setting.loop) {
+                kept.append($0)
+            }
+            let names = ScriptedNames([
+                NameQuery("broker", .ipv4): "127.0.0.1", NameQuery("broker", .ipv6): "127.0.0.2",
+            ])
+            let resolver = names.resolver(maximumThreads: 4)
+            resolver.start(NameQuery("silent", .ipv4)) { _ in }
+            #expect(await eventually { names.questions.count == 1 })
+            let choice = Collected<AddressChoice?>()
+            let first = try await Resolver.shared.resolve(.host("127.0.0.1", port: port))
+            kept.append(
+                try await Connector.connect(
+                    to: .host("broker", port: port), timeout: 20_000_000_000, avoiding: first,
+                    chosen: { choice.append($0) }, resolver: resolver, loop: setting.loop))
+            #expect(choice.all.map { $0?.others } == [first])
+            names.release()
+            await one.close()
+            await two.close()
+            for stream in kept.all { stream.close() }
+        }
     #endif
 
     @Test func `a connection leaves from the address and the interface that the options name`() async throws {
