@@ -65,11 +65,23 @@ package struct SocketAddress: Sendable {
 
     /// The address a socket is bound to, or nil.
     static func local(of descriptor: Int32) -> SocketAddress? {
+        unsafe address { unsafe getsockname(descriptor, $0, $1) }
+    }
+
+    /// The address a socket is connected to, or nil.
+    static func remote(of descriptor: Int32) -> SocketAddress? {
+        unsafe address { unsafe getpeername(descriptor, $0, $1) }
+    }
+
+    /// The address that a system call writes, or nil if it fails.
+    private static func address(
+        _ call: (UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<socklen_t>) -> Int32
+    ) -> SocketAddress? {
         var storage = sockaddr_storage()
         var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
         return unsafe withUnsafeMutableBytes(of: &storage) { raw in
             let pointer = unsafe raw.baseAddress!.assumingMemoryBound(to: sockaddr.self)
-            guard unsafe getsockname(descriptor, pointer, &size) == 0 else { return nil }
+            guard unsafe call(pointer, &size) == 0 else { return nil }
             return unsafe SocketAddress(pointer, size: size)
         }
     }

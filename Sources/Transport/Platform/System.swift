@@ -133,6 +133,18 @@ package enum System {
         return unsafe getpeername(descriptor, &address, &size) == 0
     }
 
+    /// Whether a connection to `address` has both its ends in this socket.
+    ///
+    /// The port of a server that is not running may be among those that the system chooses from for connections. One that leaves
+    /// from that very port meets itself (RFC 9293 3.5, simultaneous connection attempts).
+    static func isConnectedToItself(_ descriptor: Int32, _ address: SocketAddress) -> Bool {
+        // The ports first: they are hardly ever equal.
+        guard address.port != 0, let local = SocketAddress.local(of: descriptor), local.port == address.port else {
+            return false
+        }
+        return local == SocketAddress.remote(of: descriptor)
+    }
+
     /// The pending error of a socket, or 0: how a non-blocking connect ended.
     package static func takeSocketError(_ descriptor: Int32) -> Int32 {
         var code: Int32 = 0

@@ -364,11 +364,8 @@ final class AddressAttempt: LoopHandler, @unchecked Sendable {
         switch code {
         case 0, EINPROGRESS, EINTR:
             // Within one machine the server has accepted by now, and the loop need not wait for it.
-            if code == 0 || System.isConnected(descriptor) {
-                succeed()
-            } else {
-                loop.register(self, descriptor: descriptor, interest: .write)
-            }
+            if code == 0 || System.isConnected(descriptor) { return succeed() }
+            loop.register(self, descriptor: descriptor, interest: .write)
             return 0
         case EAGAIN where address.family == AF_UNIX:
             // The listener's queue is full, and nothing reports when it no longer is.
@@ -389,19 +386,27 @@ final class AddressAttempt: LoopHandler, @unchecked Sendable {
 
     override func ready(_ readiness: Readiness, at now: Int64) {
         guard !isOver else { return }
-        let code = System.takeSocketError(descriptor)
+        var code = System.takeSocketError(descriptor)
         loop.unregister(self, descriptor: descriptor)
-        if code == 0 { return succeed() }
+        if code == 0 { code = succeed() }
+        guard code != 0 else { return }
         close()
         race.failed(code)
     }
 
-    private func succeed() {
+    /// Hands the connection over, and returns 0, or why it is of no use.
+    private func succeed() -> Int32 {
+        if System.isConnectedToItself(descriptor, address) {
+            // Otherwise the system would keep the port from the server for a minute.
+            System.reset(descriptor)
+            return ECONNREFUSED
+        }
         isOver = true
         let isTCP = address.family == AF_INET || address.family == AF_INET6
         let stream = SocketStream(descriptor: descriptor, peerName: race.peerName, isTCP: isTCP)
         descriptor = -1
         race.succeeded(stream, at: address)
+        return 0
     }
 
     func abandon() {

@@ -1,7 +1,8 @@
 import Foundation
 import TestSupport
 import Testing
-import Transport
+
+@testable import Transport
 
 @Suite(.turns) struct ConnectorTests {
     /// Whether this machine has ::1, asked without the code under test.
@@ -342,6 +343,31 @@ import Transport
         try await Task.sleep(for: .milliseconds(50))
         silent.acceptAll()
         #expect(await waiting.value == nil)
+    }
+
+    /// Binds a socket and connects it to its own address, as the system does where it chooses the server's port for a client.
+    @Test func `a connection to itself is told from one to a server`() async throws {
+        let setting = try Setting(.automatic)
+        for host in Self.hasIPv6 ? ["127.0.0.1", "::1"] : ["127.0.0.1"] {
+            let anyPort = try await Resolver.shared.resolve(.host(host, port: 0))[0]
+            let descriptor = System.makeStreamSocket(family: anyPort.family)
+            #expect(anyPort.withPointer { bind(descriptor, $0, $1) } == 0)
+            let own = try #require(SocketAddress.local(of: descriptor))
+            #expect(!System.isConnectedToItself(descriptor, own))
+            _ = own.withPointer { connect(descriptor, $0, $1) }
+            #expect(await eventually { System.isConnected(descriptor) })
+            #expect(System.isConnectedToItself(descriptor, own))
+            // The port is free at once.
+            System.reset(descriptor)
+            _ = closeDescriptor(descriptor)
+            let listener = try await Listener.listen(on: .host(host, port: own.port), loop: setting.loop) { _ in }
+            let client = System.makeStreamSocket(family: own.family)
+            _ = own.withPointer { connect(client, $0, $1) }
+            #expect(await eventually { System.isConnected(client) })
+            #expect(!System.isConnectedToItself(client, own))
+            _ = closeDescriptor(client)
+            await listener.close()
+        }
     }
 
     @Test(.enabled(if: Self.hasIPv6, "there is no ::1"), arguments: SelectorKind.allCases)
