@@ -51,9 +51,7 @@
                 }
                 unsafe sec_protocol_options_add_tls_application_protocol(security, name)
             }
-            // The system verifies nothing when it continues a session.
-            sec_protocol_options_set_tls_resumption_enabled(
-                security, options.resumesSessions && !options.checksEachConnection)
+            sec_protocol_options_set_tls_resumption_enabled(security, resumesSessions)
             if options.revocation != .unchecked { sec_protocol_options_set_tls_ocsp_enabled(security, true) }
             if let preSharedKey = options.preSharedKey { Self.add(preSharedKey, to: security) }
             // A queue for each connection: evaluating a certificate may wait for the network.
@@ -77,6 +75,13 @@
                     }
                 }, queue)
             return made
+        }
+
+        /// The system verifies nothing when it continues a session, and its sessions may be those of any client of this
+        /// process: so they are made and continued by clients alone that would all have accepted the server.
+        private var resumesSessions: Bool {
+            options.resumesSessions && !options.checksEachConnection && options.verification == .full
+                && options.trust == .system && options.serverName == nil
         }
 
         /// Why the server's certificate is refused; nil if it is accepted.

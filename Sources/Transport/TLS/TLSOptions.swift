@@ -20,7 +20,8 @@ public struct TLSOptions: Sendable, Hashable {
     public var applicationProtocols: [String]?
     /// Whether a session of an earlier connection to the same server may be continued, which saves a round trip. It never is
     /// with an ``identity``, ``pinnedKeys``, an ``additionalCheck``, a ``revocation`` check or a ``preSharedKey``: all that is
-    /// checked on each connection. Default: true.
+    /// checked on each connection. Network.framework's sessions are shared by all clients of a process, and are continued only
+    /// with full ``verification``, the system's authorities as ``trust`` and no ``serverName``. Default: true.
     public var resumesSessions = true
     /// What does the work. Default: Network.framework on Apple's systems, OpenSSL elsewhere.
     public var implementation = TLSImplementation.automatic

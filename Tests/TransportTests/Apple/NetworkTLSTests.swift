@@ -383,26 +383,54 @@
             #expect(end.withLock { $0.map { $0?.code } } == [.tlsTruncated])
         }
 
-        @Test func `a session is continued with the next connection, unless the options forbid it`() async throws {
+        /// Connects and exchanges a line. The server's ticket comes before its answer.
+        private static func exchange(_ server: TLSTestServer, _ options: TLSOptions) async throws {
+            let stream = try await Connector.connectByNetwork(
+                to: .host("localhost", port: server.port), secure: TLSContexts(client: options),
+                timeout: 20_000_000_000, loop: .shared)
+            let link = Link(machine: SinkMachine(), loop: .shared, maximumOutboxBytes: 1 << 20)
+            link.attach(stream)
+            #expect(await eventually { link.perform { $0.isOpen } })
+            link.perform { $0.output += Array("resume\n".utf8) }
+            #expect(await eventually { link.perform { !$0.received.isEmpty } })
+            link.dropConnection()
+        }
+
+        /// In a process of its own, whose system trusts the tests' authority.
+        @Test func `a session is continued by clients that check everything, unless the options forbid it`() async {
+            await #expect(processExitsWith: .success) {
+                let certificates = Certificates()
+                setenv("SSL_CERT_FILE", certificates.authority.certificate, 1)
+                let authorities = [PEMSource.file(certificates.authority.certificate)]
+                let changes: [(name: Comment, isResumed: Bool, change: (inout TLSOptions) -> Void)] = [
+                    ("as they are", true, { _ in }),
+                    ("forbidden", false, { $0.resumesSessions = false }),
+                    ("any certificate", false, { $0.verification = .unsafeAcceptAnyCertificate }),
+                    ("any name", false, { $0.verification = .unsafeAcceptAnyName }),
+                    ("own authorities", false, { $0.trust = .authorities(authorities) }),
+                    ("own authorities as well", false, { $0.trust = .systemAnd(authorities) }),
+                    ("another name", false, { $0.serverName = "localhost" }),
+                ]
+                for (name, isResumed, change) in changes {
+                    let server = try TLSTestServer.start(certificates.server)
+                    var options = TLSOptions()
+                    change(&options)
+                    for _ in 0..<2 { try await NetworkTLSTests.exchange(server, options) }
+                    #expect((FakeNetwork.counts.resumedSessions[server.port, default: 0] > 0) == isResumed, name)
+                }
+            }
+        }
+
+        @Test(arguments: [TLSVerification.unsafeAcceptAnyCertificate, .unsafeAcceptAnyName, .full])
+        func `a client continues no session of one that trusts more`(verification: TLSVerification) async throws {
             let certificates = Certificates()
             let server = try TLSTestServer.start(certificates.server)
             var options = TLSOptions.trusting(certificates)
-            options.serverName = "localhost"
-            for resumes in [false, true] {
-                options.resumesSessions = resumes
-                let before = FakeNetwork.counts.resumedSessions[server.port, default: 0]
-                for _ in 0..<2 {
-                    let stream = try await connect(server, options)
-                    let link = Link(machine: SinkMachine(), loop: .shared, maximumOutboxBytes: 1 << 20)
-                    link.attach(stream)
-                    #expect(await eventually { link.perform { $0.isOpen } })
-                    // The ticket comes before the answer.
-                    link.perform { $0.output += Array("resume\n".utf8) }
-                    #expect(await eventually { link.perform { !$0.received.isEmpty } })
-                    link.dropConnection()
-                }
-                #expect((FakeNetwork.counts.resumedSessions[server.port, default: 0] > before) == resumes)
-            }
+            options.verification = verification
+            try await Self.exchange(server, options)
+            // The system does not know the authority.
+            let error = await #expect(throws: TransportError.self) { try await Self.exchange(server, TLSOptions()) }
+            #expect(error?.code == .certificateUntrusted)
         }
     }
 
