@@ -83,13 +83,6 @@ package struct PausedRoutes<Route: DeliveryRoute> {
         if !routes.contains(where: { $0 === route }) { routes.append(route) }
     }
 
-    /// Removes a route. Returns whether it was there.
-    package mutating func remove(_ route: Route) -> Bool {
-        let count = routes.count
-        routes.removeAll { $0 === route }
-        return routes.count < count
-    }
-
     /// Removes the routes that have room again.
     package mutating func removeDrained() { routes.removeAll { !$0.isFull } }
 

@@ -214,20 +214,14 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
         } else {
             core.news.tell(.subscriptionLost(destination: route.destination, error))
         }
-        finish(route, .failed(error))
-    }
-
-    /// Ends a route. Its full buffers pause reading no longer.
-    private func finish(_ route: STOMPRoute, _ end: DeliveryEnd<STOMPError>) {
-        route.finish(end)
-        if pausedRoutes.remove(route) { resumeReading() }
+        route.finish(.failed(error))
     }
 
     // MARK: Unsubscribing
 
     /// Removes a route without waiting for the broker's answer. A durable subscription remains at the broker.
     func remove(_ route: STOMPRoute) {
-        finish(route, .finished)
+        route.finish(.finished)
         guard routes.removeValue(forKey: route.token) != nil else { return }
         // After UNSUBSCRIBE is written: frames that are sent in reaction to the events follow it.
         let unanswered = core.supervisor.isConnected ? unsubscribeWithoutWaiting(route) : 0
@@ -255,7 +249,7 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
             unsubscribes[number]?.calls.append(call)
             return
         }
-        finish(route, .finished)
+        route.finish(.finished)
         let isKnown = routes.removeValue(forKey: route.token) != nil
         guard isKnown, core.supervisor.isConnected else {
             if isKnown { tellEnd(of: route, 0) }
