@@ -53,7 +53,7 @@ package struct AcknowledgementWait: Sendable {
         endedConnections = 0
     }
 
-    /// When to ask ``isOver(total:acknowledged:at:)``, as long as anything is awaited.
+    /// When to ask ``isOver(_:at:)``, as long as anything is awaited.
     package var deadline: Int64 {
         guard limit != .max else { return .max }
         return position < 0 ? since.advanced(byNanoseconds: period) : nextCheck
@@ -63,20 +63,16 @@ package struct AcknowledgementWait: Sendable {
     private var period: Int64 { max(1, limit >> 4) }
 
     /// Counts the bytes that the peer's system has acknowledged. Returns whether the wait is over.
-    ///
-    /// - Parameters:
-    ///   - total: the bytes of this connection so far: those that were written and those that wait.
-    ///   - acknowledged: how many of them the peer's system has acknowledged.
-    package mutating func isOver(total: Int, acknowledged reached: Int, at now: Int64) -> Bool {
+    package mutating func isOver(_ progress: OutputProgress, at now: Int64) -> Bool {
         guard now >= deadline else { return false }
         if position < 0 {
             isOvertaken = false
-            position = total
-            unacknowledged = UInt32(clamping: position - reached)
+            position = progress.total
+            unacknowledged = UInt32(clamping: position - progress.acknowledged)
             // What was acknowledged by now was so, as far as is known, when it was written.
             if unacknowledged > 0 { since = now }
-        } else if UInt32(clamping: position - reached) < unacknowledged {
-            unacknowledged = UInt32(clamping: position - reached)
+        } else if UInt32(clamping: position - progress.acknowledged) < unacknowledged {
+            unacknowledged = UInt32(clamping: position - progress.acknowledged)
             since = now
         }
         let end = since.advanced(byNanoseconds: limit)

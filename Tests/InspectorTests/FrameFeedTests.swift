@@ -96,7 +96,9 @@ struct FrameFeedTests {
         for millisecond in 0..<1_000 {
             frames.add()
             let now = Int64(millisecond) * 1_000_000
-            if now >= machine.nextDeadline { machine.handleTimeout(at: now, progress: LinkProgress(), into: afterLock) }
+            if now >= machine.nextDeadline {
+                machine.handleTimeout(at: now, progress: OutputProgress(), into: afterLock)
+            }
             updates += text(machine.output).components(separatedBy: "\nid: ").count - 1
             updates += machine.output.starts(with: "id: ".utf8) ? 1 : 0
             machine.output = []
@@ -105,11 +107,11 @@ struct FrameFeedTests {
         #expect(frames.content.count.load(ordering: .relaxed) > 900)
         // Caught up, and then silent but for a sign of life.
         var now: Int64 = 1_000_000_000
-        machine.handleTimeout(at: now, progress: LinkProgress(), into: afterLock)
+        machine.handleTimeout(at: now, progress: OutputProgress(), into: afterLock)
         machine.output = []
         while now < 14_000_000_000 {
             now = max(now + 1, machine.nextDeadline)
-            machine.handleTimeout(at: now, progress: LinkProgress(), into: afterLock)
+            machine.handleTimeout(at: now, progress: OutputProgress(), into: afterLock)
         }
         let (output, wantsClose) = (machine.output, machine.wantsClose)
         #expect(output == [])
@@ -126,18 +128,20 @@ struct FrameFeedTests {
         _ = machine.receive(head.span.bytes, at: 0, into: afterLock)
         machine.output = []
         frames.add(3_000)
-        machine.handleTimeout(at: machine.nextDeadline, progress: LinkProgress(), into: afterLock)
+        machine.handleTimeout(at: machine.nextDeadline, progress: OutputProgress(), into: afterLock)
         let size = machine.output.count
         // An update has a bounded number of frames; the others follow.
         let first = text(machine.output)
         #expect(first.components(separatedBy: "\"number\"").count == 501)
-        for _ in 0..<100 { machine.handleTimeout(at: machine.nextDeadline, progress: LinkProgress(), into: afterLock) }
+        for _ in 0..<100 {
+            machine.handleTimeout(at: machine.nextDeadline, progress: OutputProgress(), into: afterLock)
+        }
         let sizeAfter = machine.output.count
         #expect(sizeAfter == size)
         var count = 500
         for _ in 0..<5 {
             machine.output = []
-            machine.handleTimeout(at: machine.nextDeadline, progress: LinkProgress(), into: afterLock)
+            machine.handleTimeout(at: machine.nextDeadline, progress: OutputProgress(), into: afterLock)
             count += text(machine.output).components(separatedBy: "\"number\"").count - 1
         }
         #expect(count == 3_000)

@@ -77,7 +77,7 @@ struct PageMachine: LinkMachine, ~Copyable {
         return bytes.byteCount
     }
 
-    mutating func handleTimeout(at now: Int64, progress: LinkProgress, into afterLock: AfterLock) {
+    mutating func handleTimeout(at now: Int64, progress: OutputProgress, into afterLock: AfterLock) {
         guard now >= nextDeadline else { return }
         guard phase == .streaming else {
             nextDeadline = .max

@@ -90,7 +90,7 @@ struct MQTTServerMachine: LinkMachine, ~Copyable {
         return count
     }
 
-    mutating func handleTimeout(at now: Int64, progress: LinkProgress, into afterLock: AfterLock) {
+    mutating func handleTimeout(at now: Int64, progress: OutputProgress, into afterLock: AfterLock) {
         guard !isFrozen else { return }
         afterLock.begin(ServerSource(hub: hub, id: id, now: now))
         engine.handleTimeout(at: now, into: &afterLock.work.effects)

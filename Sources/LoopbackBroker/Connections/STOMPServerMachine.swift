@@ -73,7 +73,7 @@ struct STOMPServerMachine: LinkMachine, ~Copyable {
         return count
     }
 
-    mutating func handleTimeout(at now: Int64, progress: LinkProgress, into afterLock: AfterLock) {
+    mutating func handleTimeout(at now: Int64, progress: OutputProgress, into afterLock: AfterLock) {
         guard !isFrozen else { return }
         begin(afterLock, at: now)
         engine.handleTimeout(at: now, into: &afterLock.work.effects)

@@ -190,10 +190,9 @@ struct MQTTMachine: ClientMachine, ~Copyable {
         return engine.receive(bytes, from: start, at: now, into: &afterLock.work.effects, knowing: router.topics)
     }
 
-    mutating func handleTimeout(at now: Int64, progress: LinkProgress, into afterLock: MQTTAfterLock) {
+    mutating func handleTimeout(at now: Int64, progress: OutputProgress, into afterLock: MQTTAfterLock) {
         afterLock.work.core = core
         afterLock.work.isQuiet = trimming.isDue(at: now)
-        let progress = MQTTOutputProgress(total: progress.total, acknowledged: progress.acknowledged)
         let pings = engine.pingCount
         engine.handleTimeout(at: now, progress: progress, into: &afterLock.work.effects)
         afterLock.work.hasPinged = engine.pingCount != pings

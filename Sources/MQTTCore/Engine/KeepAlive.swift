@@ -78,7 +78,7 @@ package struct KeepAlive: Sendable {
     mutating func sent(at now: Int64) { lastSent = max(lastSent, now) }
     mutating func received(at now: Int64) { lastSign = now }
 
-    mutating func pinged(at now: Int64, progress: MQTTOutputProgress) {
+    mutating func pinged(at now: Int64, progress: OutputProgress) {
         lastSent = now
         pingCount &+= 1
         guard pingSent == .max else { return }
@@ -92,7 +92,7 @@ package struct KeepAlive: Sendable {
 
     /// The answer is late, or it is time to count the bytes that hold PINGREQ up: waits for the answer once more if bytes
     /// before PINGREQ were acknowledged since this was last called.
-    mutating func extendIfProgressed(_ progress: MQTTOutputProgress, at now: Int64) {
+    mutating func extendIfProgressed(_ progress: OutputProgress, at now: Int64) {
         guard now >= countDue else { return }
         let reached = min(progress.acknowledged, pingPosition)
         if steadyCounts >= 0 {
@@ -161,22 +161,5 @@ package struct KeepAlive: Sendable {
         guard pingSent != .max, !readingPaused else { return .max }
         return max(pingSent, lastSign).advanced(
             byNanoseconds: steadyCounts < 0 ? pingTimeout : min(pingTimeout, interval / 5))
-    }
-
-}
-
-/// How far the bytes of a connection have come, as the caller counts them where it writes them.
-///
-/// Positions may include what lies below MQTT (TLS records, frames of WebSocket), as long as both use the same count.
-public struct MQTTOutputProgress: Sendable, Equatable {
-    /// Bytes of this connection so far: those that were written and those that wait, ``MQTTEngine/output`` included.
-    public var total: Int
-    /// How many of them the peer's system has acknowledged. A lower bound will do.
-    public var acknowledged: Int
-
-    /// A connection that makes no progress, or whose progress is unknown.
-    public init(total: Int = 0, acknowledged: Int = 0) {
-        self.total = total
-        self.acknowledged = acknowledged
     }
 }

@@ -33,7 +33,7 @@ extension MQTTEngine {
     /// Writes PINGREQ and returns its number.
     mutating func writeProbe(at now: Int64) -> UInt32 {
         // Any progress counts: it may wait behind a large message.
-        writePing(at: now, MQTTOutputProgress(total: .max))
+        writePing(at: now, OutputProgress(total: .max))
         return keepAlive.pingCount
     }
 

@@ -1,5 +1,8 @@
 // Timeouts: connecting, requests, keep alive.
 
+// Exported, because callers of `handleTimeout` make it.
+@_exported public import struct Wire.OutputProgress
+
 extension MQTTEngine {
     /// ``output`` was taken out to be written. Optional: it makes the time of the last packet sent, on which keep alive
     /// is measured [MQTT 5.0 3.1.2-20], that of the write for callers who publish QoS 0 with an older time.
@@ -19,7 +22,7 @@ extension MQTTEngine {
     /// - Parameter progress: lets a client whose PINGREQ waits behind bytes on a slow link wait on, as long as the peer
     ///   takes those. Without it an answer has to come within the ping timeout.
     public mutating func handleTimeout(
-        at now: Int64, progress: MQTTOutputProgress = MQTTOutputProgress(), into effects: inout MQTTEffects
+        at now: Int64, progress: OutputProgress = OutputProgress(), into effects: inout MQTTEffects
     ) {
         if now >= expiryDeadline { dropExpired(at: now, into: &effects) }
         switch phase {
@@ -70,7 +73,7 @@ extension MQTTEngine {
     ///
     /// - Throws: ``MQTTUsageError/Code/notConnected``, ``MQTTUsageError/Code/wrongRole``.
     public mutating func ping(
-        at now: Int64, progress: MQTTOutputProgress = MQTTOutputProgress()
+        at now: Int64, progress: OutputProgress = OutputProgress()
     ) throws(MQTTUsageError) {
         guard !isServer else { throw MQTTUsageError(.wrongRole, "Only clients send PINGREQ.") }
         guard phase == .connected else { throw notConnected("PINGREQ") }
@@ -83,7 +86,7 @@ extension MQTTEngine {
         if phase == .connected { keepAlive.networkChanged(at: now) }
     }
 
-    mutating func writePing(at now: Int64, _ progress: MQTTOutputProgress) {
+    mutating func writePing(at now: Int64, _ progress: OutputProgress) {
         keepAlive.pinged(at: now, progress: progress)
         MQTTPacket.encodePingreq(into: &output)
     }
@@ -95,14 +98,12 @@ extension MQTTEngine {
 
     /// Ends the connection if nothing was acknowledged for too long while something was awaited.
     private mutating func checkAcknowledgements(
-        _ progress: MQTTOutputProgress, at now: Int64, into effects: inout MQTTEffects
+        _ progress: OutputProgress, at now: Int64, into effects: inout MQTTEffects
     ) {
         guard awaitsAcknowledgements else { return }
         // PUBREL that waits for our own store: the server has nothing to answer yet.
         guard heldPackets.isEmpty else { return acknowledgementWait.restart(at: now) }
-        guard acknowledgementWait.isOver(total: progress.total, acknowledged: progress.acknowledged, at: now) else {
-            return
-        }
+        guard acknowledgementWait.isOver(progress, at: now) else { return }
         if mayFollow(within: options.value.acknowledgementTimeout, at: now), acknowledgementWait.postpone(at: now) {
             return probe(progress, at: now)
         }
@@ -123,7 +124,7 @@ extension MQTTEngine {
     }
 
     /// Writes PINGREQ, whose answer proves that the server has read what is unanswered, unless one is on its way already.
-    private mutating func probe(_ progress: MQTTOutputProgress, at now: Int64) {
+    private mutating func probe(_ progress: OutputProgress, at now: Int64) {
         if keepAlive.interval > 0, keepAlive.pingSent == .max { writePing(at: now, progress) }
     }
 
@@ -135,7 +136,7 @@ extension MQTTEngine {
     }
 
     private mutating func reportLateRequests(
-        _ progress: MQTTOutputProgress, at now: Int64, into effects: inout MQTTEffects
+        _ progress: OutputProgress, at now: Int64, into effects: inout MQTTEffects
     ) {
         while session.window.requests.first >= 0 {
             let index = session.window.requests.first

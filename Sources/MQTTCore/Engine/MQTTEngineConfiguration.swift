@@ -134,7 +134,7 @@ public struct MQTTEngineConfiguration: Sendable {
 
     /// The longest time without any PUBACK, PUBREC or PUBCOMP while a client awaits some; then the connection ends with
     /// ``MQTTConnectionFailure/acknowledgementTimeout(topic:_:after:)``. It is counted from the last of them, or from the
-    /// time when the peer's system acknowledged bytes of what is awaited; see ``MQTTOutputProgress``. It doubles with each
+    /// time when the peer's system acknowledged bytes of what is awaited; see ``OutputProgress``. It doubles with each
     /// connection in a row that ended for it, until an acknowledgement arrives. `Int64.max` means none.
     /// Default: 30 seconds.
     public var acknowledgementTimeout: Int64 = 30_000_000_000

@@ -112,12 +112,11 @@ struct STOMPMachine: ClientMachine, ~Copyable {
         return consumed
     }
 
-    mutating func handleTimeout(at now: Int64, progress: LinkProgress, into afterLock: STOMPAfterLock) {
+    mutating func handleTimeout(at now: Int64, progress: OutputProgress, into afterLock: STOMPAfterLock) {
         afterLock.core = core
         afterLock.isQuiet = trimming.isDue(at: now)
         let beats = engine.heartBeatsSent
-        engine.handleTimeout(
-            at: now, bytesWritten: progress.total, bytesAcknowledged: progress.acknowledged, into: &afterLock.effects)
+        engine.handleTimeout(at: now, progress: progress, into: &afterLock.effects)
         afterLock.hasSentHeartBeat = engine.heartBeatsSent != beats
         if afterLock.hasLostServer { serverIsSilent = true }
         collect(into: afterLock, at: now)

@@ -1,6 +1,7 @@
 // The life of a connection: open, timeouts, the end.
 
-import Wire
+// Exported, because callers of `handleTimeout` make it.
+@_exported public import struct Wire.OutputProgress
 
 extension STOMPEngine {
     /// A connection to the peer is open. A client writes CONNECT; a server awaits it.
@@ -78,19 +79,14 @@ extension STOMPEngine {
 
     /// Does what is due at `now`. Calls that come early, late or twice do no harm.
     ///
-    /// - Parameters:
-    ///   - bytesWritten: the bytes of this connection so far: those that were written and those that wait, ``output``
-    ///     included. With `bytesAcknowledged` it lets a client whose frames take long on a slow link wait for their
-    ///     receipts. Default: 0, not known.
-    ///   - bytesAcknowledged: how many of them the peer's system has acknowledged; a lower bound will do. Default: 0.
+    /// - Parameter progress: lets a client whose frames take long on a slow link wait for their receipts. Default: not known.
     public mutating func handleTimeout(
-        at now: Int64, bytesWritten: Int = 0, bytesAcknowledged: Int = 0, into effects: inout STOMPEffects
+        at now: Int64, progress: OutputProgress = OutputProgress(), into effects: inout STOMPEffects
     ) {
         guard phase != .closed else { return }
         if now >= phaseDeadline { handlePhaseTimeout(at: now, into: &effects) }
         guard phase.isOpen else { return }
-        var isLate =
-            awaitsReceipts && receiptWait.isOver(total: bytesWritten, acknowledged: bytesAcknowledged, at: now)
+        var isLate = awaitsReceipts && receiptWait.isOver(progress, at: now)
         if isLate, isReadingFrame(at: now), receiptWait.postpone(at: now) { isLate = false }
         let owed = isLate ? receipts.id(of: owedReceipt) : ""
         if now >= receipts.nextDeadline, !isLate, isReadingFrame(at: now) {

@@ -155,12 +155,12 @@ extension Link where Machine: ~Copyable {
     }
 
     /// The progress of the connection, whose stream has come to `acknowledged`; under the lock, on the loop's thread.
-    func progress(_ state: borrowing LinkState, acknowledged: Int) -> LinkProgress {
+    func progress(_ state: borrowing LinkState, acknowledged: Int) -> OutputProgress {
         let waiting = machine.value.outputCount
         var total = state.queuedBytes + waiting
         // What layers will add to it is not known yet: an overestimate is fine, since it only has
         // to cover what waits.
         if let layers { total += layers.outputCount + (waiting > 0 ? waiting / 16 + 1024 : 0) }
-        return LinkProgress(total: total, acknowledged: acknowledged)
+        return OutputProgress(total: total, acknowledged: acknowledged)
     }
 }

@@ -47,7 +47,7 @@ package protocol LinkMachine: ~Copyable, Sendable {
     /// others have the lock sets `isReceiving`: it is called again with the same bytes, before its effects are performed.
     mutating func receive(_ bytes: RawSpan, at now: Int64, into afterLock: AfterLock) -> Int
     /// - Parameter progress: how far the bytes of the connection have come, counted at the stream.
-    mutating func handleTimeout(at now: Int64, progress: LinkProgress, into afterLock: AfterLock)
+    mutating func handleTimeout(at now: Int64, progress: OutputProgress, into afterLock: AfterLock)
     /// Bytes that were taken out of `output` will not be written, or not all of them: those before `offset` were.
     /// `bytes` begins where they were taken, so at the beginning of a packet or frame; `payload`, whose bytes `offset` counts
     /// too, is not among them.
@@ -89,20 +89,6 @@ extension LinkMachine where Self: ~Copyable {
         _ bytes: RawSpan, leavingOut payload: LargePayload?, writtenUpTo offset: Int
     ) {}
     package mutating func reportDiscarded(into afterLock: AfterLock) {}
-}
-
-/// How far the bytes of a connection have come, counted at the stream, layers included.
-@usableFromInline
-package struct LinkProgress: Sendable, Equatable {
-    /// Bytes that were written to the stream or wait to be, the machine's output included.
-    package var total = 0
-    /// Bytes among them that the peer's system has acknowledged.
-    package var acknowledged = 0
-
-    package init(total: Int = 0, acknowledged: Int = 0) {
-        self.total = total
-        self.acknowledged = acknowledged
-    }
 }
 
 /// Sees what a link exchanges with its peer, in the clear and in whole frames: for inspectors.

@@ -221,7 +221,7 @@ final class EnginePair {
     /// Time passes at the client, whose connection has come so far.
     func advance(seconds: Double, total: Int, acknowledged: Int) {
         now += Int64(seconds * 1e9)
-        let progress = MQTTOutputProgress(total: total, acknowledged: acknowledged)
+        let progress = OutputProgress(total: total, acknowledged: acknowledged)
         client.run { engine, effects in engine.handleTimeout(at: now, progress: progress, into: &effects) }
     }
 

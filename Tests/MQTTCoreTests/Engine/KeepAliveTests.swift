@@ -243,7 +243,7 @@ struct KeepAliveTests {
         let pair = EnginePair(client: { $0.keepAlive = 10 })
         try pair.connect()
         // As the search for a refused request writes it.
-        try pair.client.engine.ping(at: pair.now, progress: MQTTOutputProgress(total: .max))
+        try pair.client.engine.ping(at: pair.now, progress: OutputProgress(total: .max))
         for number in 1...4 { pair.advance(seconds: 2, total: 10_000, acknowledged: 1_000 * number) }
         #expect(!isHeldUp(pair))
     }

@@ -158,7 +158,7 @@ struct ScriptedMachine: LinkMachine, ~Copyable {
         return consumed
     }
 
-    mutating func handleTimeout(at now: Int64, progress: LinkProgress, into afterLock: ScriptedAfterLock) {
+    mutating func handleTimeout(at now: Int64, progress: OutputProgress, into afterLock: ScriptedAfterLock) {
         afterLock.handle = handle
         engine.handleTimeout(at: now, into: &afterLock.effects)
     }

@@ -106,7 +106,7 @@ private struct SilentProxy: LinkMachine, ~Copyable {
 
     mutating func connectionOpened(at now: Int64, into afterLock: AfterLock) {}
     mutating func connectionClosed(_ error: TransportError?, at now: Int64, into afterLock: AfterLock) {}
-    mutating func handleTimeout(at now: Int64, progress: LinkProgress, into afterLock: AfterLock) {}
+    mutating func handleTimeout(at now: Int64, progress: OutputProgress, into afterLock: AfterLock) {}
 
     mutating func receive(_ bytes: RawSpan, at now: Int64, into afterLock: AfterLock) -> Int {
         let text = bytes.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }

@@ -59,7 +59,8 @@ import Testing
             for second in seconds {
                 now = Int64(second) * 1_000_000_000
                 client.engine.handleTimeout(
-                    at: now, bytesWritten: 100_000, bytesAcknowledged: acknowledged(second), into: &client.effects)
+                    at: now, progress: OutputProgress(total: 100_000, acknowledged: acknowledged(second)),
+                    into: &client.effects)
             }
         }
         pass(1...100) { $0 * 1_000 }

@@ -6,7 +6,7 @@ import Wire
 /// What a machine is told of how far its bytes have come.
 @Suite(.turns) struct ProgressTests {
     /// What the machine of `link` is told now.
-    private func progress(of link: LineLink) async -> LinkProgress {
+    private func progress(of link: LineLink) async -> OutputProgress {
         let before = link.probe.timeouts.count
         link.perform { $0.nextDeadline = MonotonicClock.now }
         #expect(await eventually { link.probe.timeouts.count > before })
@@ -20,7 +20,7 @@ import Wire
         for round in 1...3 {
             ends.client.append(Array("0123456789\n".utf8))
             #expect(await eventually { ends.server.probe.byteCount == round * 11 })
-            var last = LinkProgress()
+            var last = OutputProgress()
             // The acknowledgement of a system may take a moment.
             let isAcknowledged = await eventually {
                 last = await progress(of: ends.client)
@@ -62,10 +62,10 @@ import Wire
         ends.client.attach(pair.client)
         ends.server.attach(pair.server)
         #expect(await eventually { ends.client.probe.openings == 2 && ends.server.probe.openings == 2 })
-        #expect(await progress(of: ends.client) == LinkProgress())
+        #expect(await progress(of: ends.client) == OutputProgress())
         ends.client.append(Array("second\n".utf8))
         #expect(await eventually { ends.server.probe.byteCount == 13 })
-        #expect(await progress(of: ends.client) == LinkProgress(total: 7, acknowledged: 7))
+        #expect(await progress(of: ends.client) == OutputProgress(total: 7, acknowledged: 7))
     }
 
     @Test(arguments: SelectorKind.allCases)

@@ -68,7 +68,7 @@ struct LineMachine: LinkMachine, ~Copyable {
         return count
     }
 
-    mutating func handleTimeout(at now: Int64, progress: LinkProgress, into afterLock: LineAfterLock) {
+    mutating func handleTimeout(at now: Int64, progress: OutputProgress, into afterLock: LineAfterLock) {
         afterLock.probe = probe
         afterLock.progress = progress
         // An early call is harmless.
@@ -84,7 +84,7 @@ final class LineAfterLock: LinkAfterLock {
     var opened = false
     var closed: TransportError??
     var timeouts: [Int64] = []
-    var progress: LinkProgress?
+    var progress: OutputProgress?
     var discardedLines = 0
 
     init() {}
@@ -124,7 +124,7 @@ final class Probe: Sendable {
         var ends: [TransportError?] = []
         var timeouts: [Int64] = []
         /// What the last timeout was told.
-        var progress = LinkProgress()
+        var progress = OutputProgress()
         var discardedLines = 0
     }
 
@@ -135,7 +135,7 @@ final class Probe: Sendable {
     var connections: [[UInt8]] { state.withLock { $0.connections } }
     var openings: Int { state.withLock { $0.connections.count } }
     var ends: [TransportError?] { state.withLock { $0.ends } }
-    var progress: LinkProgress { state.withLock { $0.progress } }
+    var progress: OutputProgress { state.withLock { $0.progress } }
     var timeouts: [Int64] { state.withLock { $0.timeouts } }
     var discardedLines: Int { state.withLock { $0.discardedLines } }
     func dropBytes() { state.withLock { $0.keepsBytes = false } }

@@ -1,5 +1,6 @@
 import Synchronization
 import Transport
+import Wire
 
 /// A machine that takes every byte, to see how a connection ends.
 struct SinkMachine: LinkMachine, ~Copyable {
@@ -34,7 +35,7 @@ struct SinkMachine: LinkMachine, ~Copyable {
         return bytes.byteCount
     }
 
-    mutating func handleTimeout(at now: Int64, progress: LinkProgress, into afterLock: SinkAfterLock) {}
+    mutating func handleTimeout(at now: Int64, progress: OutputProgress, into afterLock: SinkAfterLock) {}
 }
 
 /// Attaches a link and waits for the end of the connection.
