@@ -109,10 +109,10 @@ struct MQTTSender {
                 switch step {
                 case .sent, .pause: break
                 case .waitForOutbox: try await roomForAtMostOnce()
-                case .waitForQueue: try await waitForQueue()
                 case .waitForAnswers(let few):
                     if await !batch.wait(downTo: few, under: link) { throw .cancelledWait }
-                case .failed(let error): throw error
+                case .stopped(.queueIsFull): try await waitForQueue()
+                case .stopped(.failed(let error)): throw error
                 }
             } while batch.next < messages.count
             if await !batch.wait(under: link) { throw .cancelledWait }

@@ -7,15 +7,12 @@ typealias MQTTSendBatch = SendBatch<MQTTOutgoingMessage, MQTTWaitingPublishers.A
 /// Handing the messages of an array to the engine, for the task that publishes them and while it waits for answers. Under the
 /// link's lock.
 extension MQTTMachine {
-    /// What the task that feeds a batch has to do before it continues.
-    enum Step {
-        /// Nothing: all messages are handed over.
-        case sent
-        /// Nothing: others get the lock first, and what is written leaves.
-        case pause
-        case waitForOutbox
-        case waitForQueue
-        case waitForAnswers(downTo: Int)
+    typealias Step = SendStep<Stop>
+
+    /// Why the engine gets no more messages of a batch at present, apart from the reasons that both clients have.
+    enum Stop {
+        /// Wait for room in it.
+        case queueIsFull
         /// The messages that are left fail.
         case failed(MQTTError)
     }
@@ -23,9 +20,6 @@ extension MQTTMachine {
     /// A message that is not sent, and the engine's reason; nil for QoS 0 without the connection of the batch. The errors for
     /// callers are made without the lock.
     typealias Unsent = (place: Int, error: MQTTUsageError?)
-
-    /// The most messages that are refused under one lock. Other callers and the loop wait meanwhile.
-    static let maximumUnsent = 100
 
     /// Continues the batches that have received the answers they were waiting for, and takes out the tasks that must act
     /// themselves.
@@ -39,11 +33,7 @@ extension MQTTMachine {
                 // Nothing is dropped while there is a connection.
                 var dropped = MQTTEndedPublishers()
                 let limit = core.settings.maximumOutboxBytes
-                switch feed(batch, core.settings, upTo: limit, &unsent, &dropped, maximumUnsent: 0) {
-                case .waitForAnswers(let few): batch.wait(onDownTo: few)
-                case .sent: batch.wait(onDownTo: 0)
-                case .pause, .waitForOutbox, .waitForQueue, .failed: break
-                }
+                batch.fed(feed(batch, core.settings, upTo: limit, &unsent, &dropped, maximumUnsent: 0))
             }
             batch.endWaits(into: &afterLock.work.batchEnds)
         }
@@ -58,10 +48,10 @@ extension MQTTMachine {
     ///   - maximumUnsent: pauses after so many refused messages; before the first one if it is 0.
     mutating func feed(
         _ batch: MQTTSendBatch, _ settings: MQTTSettings, upTo outputLimit: Int, _ unsent: inout [Unsent],
-        _ dropped: inout MQTTEndedPublishers, maximumUnsent: Int = Self.maximumUnsent
+        _ dropped: inout MQTTEndedPublishers, maximumUnsent: Int = MQTTSendBatch.maximumUnsent
     ) -> Step {
-        if case .failure(let error) = batch.failure { return .failed(error) }
-        if let reason = publishers.reasonNotSupervised { return .failed(reason.value) }
+        if case .failure(let error) = batch.failure { return .stopped(.failed(error)) }
+        if let reason = publishers.reasonNotSupervised { return .stopped(.failed(reason.value)) }
         if batch.id == 0 { publishers.batches.add(batch) }
         let isConnected = engine.phase == .connected
         let connection = batch.connection ?? (isConnected ? engine.connection : 0)
@@ -80,7 +70,7 @@ extension MQTTMachine {
             let isQoS0 = all[place].qos == .atMostOnce
             var failure: MQTTUsageError?
             if !isQoS0 {
-                if let storeFailure { return .failed(storeFailure) }
+                if let storeFailure { return .stopped(.failed(storeFailure)) }
                 // Bounded by what may be in flight: the rest of the batch waits here, not in the engine's queue.
                 let limit = engine.windowLimit
                 if batch.unansweredCount >= limit { return .waitForAnswers(downTo: limit / 2) }
@@ -98,7 +88,7 @@ extension MQTTMachine {
                     continue
                 } catch {
                     let mayDrop = isQoS0 && !isConnected && settings.queueOverflow != .wait
-                    if error.code == .queueFull, !mayDrop { return .waitForQueue }
+                    if error.code == .queueFull, !mayDrop { return .stopped(.queueIsFull) }
                     if publishers.makeRoom(for: all[place].topic, after: error, &engine, &dropped) { continue }
                     failure = error
                 }

@@ -2,6 +2,19 @@ import Synchronization
 package import Transport
 package import Wire
 
+/// What the task that feeds a batch has to do before it continues.
+@usableFromInline
+package enum SendStep<Stop: Sendable>: Sendable {
+    /// Nothing: all messages are handed over.
+    case sent
+    /// Nothing: others get the lock first, and what is written leaves.
+    case pause
+    case waitForOutbox
+    case waitForAnswers(downTo: Int)
+    /// What a reason asks for that only one of the clients has.
+    case stopped(Stop)
+}
+
 /// Messages that are sent together, and their answers; or one message whose answer is awaited later.
 ///
 /// The client's machine has one function that feeds the batch, under the link's lock: it hands messages to the engine from
@@ -13,7 +26,7 @@ package import Wire
 ///
 ///     batches.add(batch)                                  // under the lock, as is `feed`
 ///     while batch.next < batch.messages.count {
-///         switch link.perform({ machine in machine.feed(batch) }) { … }
+///         switch link.perform({ machine in machine.feed(batch) }) { … }   // a ``SendStep``
 ///     }
 ///     // wait until no message is unanswered
 ///     batches.remove(batch, failing: nil)                 // under the lock; `answers` is complete
@@ -24,6 +37,9 @@ package final class SendBatch<Message: Sendable, Answer: Sendable>: @unchecked S
     // Sendable because the `var`s are used under the link's lock; `next` is changed while the batch is fed, and its task may
     // read it without the lock, since nothing else feeds unless the task waits. Their exclusive access needs no check for the
     // same reason.
+
+    /// The most messages that are refused under one lock. Other callers and the loop wait meanwhile.
+    @inlinable package static var maximumUnsent: Int { 100 }
 
     @usableFromInline package let messages: [Message]
     /// Identifies the batch in the tokens of its messages; 0 before it is added.
@@ -123,8 +139,17 @@ package final class SendBatch<Message: Sendable, Answer: Sendable>: @unchecked S
     /// Whether there is more to send, and its task waits for answers that make room for it.
     package var mayContinue: Bool { next < messages.count && !waits.isEmpty }
 
-    /// The batch was fed while its task waits. The task now waits until at most `few` messages are unanswered.
-    package func wait(onDownTo few: Int) {
+    /// The batch was fed while its task waits, which waits on if that has left it nothing else to do.
+    @inlinable package func fed<Stop>(_ step: SendStep<Stop>) {
+        switch step {
+        case .waitForAnswers(let few): wait(onDownTo: few)
+        case .sent: wait(onDownTo: 0)
+        case .pause, .waitForOutbox, .stopped: break
+        }
+    }
+
+    /// The task now waits until at most `few` messages are unanswered.
+    @usableFromInline func wait(onDownTo few: Int) {
         for index in waits.indices { waits[index].few = few }
         fewAwaited = few
     }

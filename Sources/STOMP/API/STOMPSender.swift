@@ -199,7 +199,7 @@ struct STOMPSender {
                 let step = core.link.perform { machine in
                     machine.feed(
                         batch, isConfirmed: isConfirmed, outputLimit: core.configuration.maximumOutboxBytes,
-                        maximumUnsent: collectsFailures ? STOMPMachine.maximumUnsent : 1, &unsent, at: now)
+                        maximumUnsent: collectsFailures ? STOMPSendBatch.maximumUnsent : 1, &unsent, at: now)
                 }
                 for (place, error) in unsent {
                     guard collectsFailures else { throw core.explain(error) }
@@ -210,8 +210,8 @@ struct STOMPSender {
                 case .waitForOutbox: try await roomInOutbox()
                 case .waitForAnswers(let few):
                     if await !batch.wait(downTo: few, under: core.link) { throw .cancelledWait }
-                case .cannotBegin(let error): throw core.explain(error)
-                case .connectionEnded: throw .endedBeforeSending
+                case .stopped(.cannotBegin(let error)): throw core.explain(error)
+                case .stopped(.connectionEnded): throw .endedBeforeSending
                 }
             }
         } catch {

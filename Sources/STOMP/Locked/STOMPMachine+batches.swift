@@ -8,14 +8,10 @@ typealias STOMPSendBatch = SendBatch<STOMPReadySend?, STOMPMachine.ReceiptAnswer
 /// Handing the messages of an array to the engine, for the task that sends them and while it waits for receipts. Under the
 /// link's lock.
 extension STOMPMachine {
-    /// What the task that feeds a batch has to do before it continues.
-    enum Step {
-        /// Nothing: all messages are handed over.
-        case sent
-        /// Nothing: others get the lock first, and what is written leaves.
-        case pause
-        case waitForOutbox
-        case waitForAnswers(downTo: Int)
+    typealias Step = SendStep<Stop>
+
+    /// Why the engine gets no more messages of a batch, apart from the reasons that both clients have.
+    enum Stop {
         /// No message was written, because the engine takes none now.
         case cannotBegin(STOMPUsageError)
         /// The connection ended, whether or not there is another one by now.
@@ -25,9 +21,6 @@ extension STOMPMachine {
     /// A message that is not sent, and the engine's reason. The errors for callers are made without the lock.
     typealias Unsent = (place: Int, error: STOMPUsageError)
 
-    /// The most messages that are refused under one lock. Other callers and the loop wait meanwhile.
-    static let maximumUnsent = 100
-
     /// Continues the batches that have received the receipts they were waiting for, and takes out the tasks that must act
     /// themselves.
     mutating func continueBatches(into afterLock: STOMPAfterLock, at now: Int64) {
@@ -35,11 +28,7 @@ extension STOMPMachine {
             if batch.mayContinue, let core = afterLock.core {
                 var unsent: [Unsent] = []
                 let limit = core.configuration.maximumOutboxBytes
-                switch feed(batch, isConfirmed: true, outputLimit: limit, maximumUnsent: 0, &unsent, at: now) {
-                case .waitForAnswers(let few): batch.wait(onDownTo: few)
-                case .sent: batch.wait(onDownTo: 0)
-                case .pause, .waitForOutbox, .cannotBegin, .connectionEnded: break
-                }
+                batch.fed(feed(batch, isConfirmed: true, outputLimit: limit, maximumUnsent: 0, &unsent, at: now))
             }
             batch.endWaits(into: &afterLock.batchEnds)
         }
@@ -56,7 +45,7 @@ extension STOMPMachine {
     ) -> Step {
         if engine.phase == .connected, batch.connection == nil { batch.connection = engine.connection }
         if let connection = batch.connection, engine.phase != .connected || engine.connection != connection {
-            return .connectionEnded
+            return .stopped(.connectionEnded)
         }
         if isConfirmed, batch.id == 0 { batches.add(batch) }
         // Read in place: a copy of each message would cost a dozen reference counts.
@@ -78,7 +67,7 @@ extension STOMPMachine {
                 if isConfirmed { batch.noteSent(place) }
                 batch.next += 1
             } catch {
-                if batch.connection == nil { return .cannotBegin(error) }
+                if batch.connection == nil { return .stopped(.cannotBegin(error)) }
                 if error.code == .tooManyReceipts, batch.unansweredCount > 0 {
                     return .waitForAnswers(downTo: batch.unansweredCount / 2)
                 }

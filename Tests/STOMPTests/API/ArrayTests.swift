@@ -124,7 +124,7 @@ struct ArrayTests {
             var unsent: [STOMPMachine.Unsent] = []
             _ = client.core.link.perform { machine in
                 machine.feed(
-                    batch, isConfirmed: true, outputLimit: 1_000, maximumUnsent: STOMPMachine.maximumUnsent, &unsent,
+                    batch, isConfirmed: true, outputLimit: 1_000, maximumUnsent: STOMPSendBatch.maximumUnsent, &unsent,
                     at: 0)
             }
             #expect(batch.next == refused.upperBound)
