@@ -48,6 +48,12 @@ extension RawSpan {
         return byte == 0x20 || byte == 0x09
     }
 
+    /// Whether the bytes from an offset on are a TLS alert, with which a TLS server answers what is not TLS (RFC 8446 section
+    /// 5.1, type 21).
+    package func isTLSAlert(from start: Int = 0) -> Bool {
+        byteCount - start >= 2 && byte(at: start) == 0x15 && byte(at: start + 1) == 3
+    }
+
     /// The range without the spaces and tabs at both ends of it.
     package func trimmingBlanks(_ range: Range<Int>) -> Range<Int> {
         require(range.lowerBound, range.upperBound)

@@ -65,16 +65,11 @@ extension MQTTEngine {
             if phase == .connected, !isServer, let packet = refusedPacket(bytes, at: offset, because: error) {
                 effects.report(.packetRefused(packet))
             }
-            fail(awaitsConnack && Self.isTLSAlert(bytes) ? .answersInTLS : error, into: &effects)
+            fail(awaitsConnack && bytes.isTLSAlert() ? .answersInTLS : error, into: &effects)
             return bytes.byteCount
         }
         if isServer && offset > start { keepAlive.received(at: now) }
         return offset
-    }
-
-    /// Whether these bytes are a TLS alert, with which a TLS server answers CONNECT (RFC 8446 section 5.1, type 21).
-    private static func isTLSAlert(_ bytes: RawSpan) -> Bool {
-        bytes.byteCount >= 2 && bytes.byte(at: 0) == 0x15 && bytes.byte(at: 1) == 3
     }
 
     /// The beginning of an answer in text, as servers of other protocols give it; nil if it is not text.

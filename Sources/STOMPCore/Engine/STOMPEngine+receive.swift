@@ -41,7 +41,8 @@ extension STOMPEngine {
             if phase == .connecting { try checkFirstCommand(bytes, base) }
         } catch {
             handleViolation(
-                phase == .connecting && isTLSAlert(bytes, base) ? .answersInTLS : error, bytes, base, into: &effects)
+                phase == .connecting && bytes.isTLSAlert(from: base) ? .answersInTLS : error, bytes, base,
+                into: &effects)
             return bytes.byteCount
         }
         bytesLeft = bytes.byteCount &- base
@@ -50,7 +51,7 @@ extension STOMPEngine {
 
     /// A web server or a TLS server is recognised by its first line, not after the connect timeout.
     private func checkFirstCommand(_ bytes: RawSpan, _ base: Int) throws(STOMPProtocolError) {
-        if isTLSAlert(bytes, base) { throw .answersInTLS }
+        if bytes.isTLSAlert(from: base) { throw .answersInTLS }
         guard scanner.step == .headers || scanner.step == .openBody || scanner.step == .countedBody else { return }
         let isExpected =
             switch scanner.command {
@@ -59,11 +60,6 @@ extension STOMPEngine {
             default: false
             }
         if !isExpected { throw unexpected(bytes, base) }
-    }
-
-    /// Whether these bytes are a TLS alert, with which a TLS server answers CONNECT (RFC 8446 section 5.1, type 21).
-    private func isTLSAlert(_ bytes: RawSpan, _ base: Int) -> Bool {
-        bytes.byteCount - base >= 2 && bytes.byte(at: base) == 0x15 && bytes.byte(at: base + 1) == 3
     }
 
     func unexpected(_ bytes: RawSpan, _ base: Int) -> STOMPProtocolError {

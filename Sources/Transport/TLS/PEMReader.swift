@@ -10,6 +10,9 @@ struct PEMReader {
 
     /// All certificates of a source, in their order; the caller frees them.
     ///
+    /// OpenSSL parses the text, not ``PEMBlock``: Android's authorities and the bundles of other systems come this way too,
+    /// and splitting hundreds of certificates by characters would delay the first TLS connection.
+    ///
     /// - Parameter purpose: what they are for, in words.
     func certificates(_ source: PEMSource, _ purpose: String) throws(TransportError) -> [OpaquePointer] {
         // What is not text is one certificate in DER: a SEQUENCE.
@@ -26,12 +29,7 @@ struct PEMReader {
         // The end of the text is reported like a missing first line.
         if code == Self.noStartLine, unsafe !certificates.isEmpty { return unsafe certificates }
         unsafe openSSL.free(certificates)
-        throw TransportError(
-            .tlsConfiguration,
-            code == Self.noStartLine
-                ? "\(source) (\(purpose)) contains no certificate. It has to be PEM, beginning with '-----BEGIN CERTIFICATE-----', "
-                    + "or DER."
-                : "\(source) (\(purpose)) holds a damaged certificate: \(reason).")
+        throw code == Self.noStartLine ? source.noCertificate(purpose) : source.damagedCertificate(purpose, reason)
     }
 
     private func certificate(
@@ -43,9 +41,7 @@ struct PEMReader {
             return unsafe openSSL.decodeCertificate(nil, &start, bytes.count)
         }
         guard let certificate = unsafe certificate else {
-            throw TransportError(
-                .tlsConfiguration,
-                "\(source) (\(purpose)) holds a damaged certificate: \(openSSL.takeError().text).")
+            throw source.damagedCertificate(purpose, openSSL.takeError().text)
         }
         return unsafe certificate
     }

@@ -101,17 +101,26 @@ extension PEMSource {
         // What is not text is one certificate: a SEQUENCE.
         if bytes.first == 0x30 { return [bytes] }
         guard let blocks = PEMBlock.all(in: bytes, label: { $0 == "CERTIFICATE" }) else {
-            throw TransportError(.tlsConfiguration, "\(self) (\(purpose)) holds a damaged certificate.")
+            throw damagedCertificate(purpose)
         }
         let certificates = blocks.map(\.bytes)
-        guard !certificates.isEmpty else {
-            throw TransportError(
-                .tlsConfiguration,
-                "\(self) (\(purpose)) contains no certificate. It has to be PEM, beginning with '-----BEGIN CERTIFICATE-----', "
-                    + "or DER.")
-        }
+        guard !certificates.isEmpty else { throw noCertificate(purpose) }
         return certificates
     }
+
+    func noCertificate(_ purpose: String) -> TransportError {
+        TransportError(
+            .tlsConfiguration,
+            "\(self) (\(purpose)) contains no certificate. It has to be PEM, beginning with '-----BEGIN CERTIFICATE-----', or DER."
+        )
+    }
+
+    /// - Parameter reason: of the library that tried.
+    func damagedCertificate(_ purpose: String, _ reason: String? = nil) -> TransportError {
+        TransportError(
+            .tlsConfiguration, "\(self) (\(purpose)) holds a damaged certificate\(reason.map { ": \($0)" } ?? "").")
+    }
+
     /// Why the private key in it cannot be used.
     ///
     /// - Parameter reason: of the library that tried.

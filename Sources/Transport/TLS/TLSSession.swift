@@ -75,17 +75,17 @@ final class TLSSession {
             let isSet = unsafe name.text.withCString {
                 unsafe openSSL.control(connection, hostName, kind, UnsafeMutableRawPointer(mutating: $0))
             }
-            guard isSet == 1 else { throw name.isUnusable }
+            guard isSet == 1 else { throw ServerName.unusable(name.text) }
             guard context.verifiesName else { return }
             // Wildcards stand for one whole label; the common name is nothing to go by (RFC 9525).
             let (noPartialWildcards, neverCheckSubject) = (UInt32(0x4), UInt32(0x20))
             unsafe openSSL.setHostFlags(connection, noPartialWildcards | neverCheckSubject)
-            guard unsafe openSSL.setHost(connection, name.text) == 1 else { throw name.isUnusable }
+            guard unsafe openSSL.setHost(connection, name.text) == 1 else { throw ServerName.unusable(name.text) }
             return
         }
         guard context.verifiesName else { return }
         guard unsafe openSSL.parametersSetAddress(openSSL.parameters(connection), name.text) == 1 else {
-            throw name.isUnusable
+            throw ServerName.unusable(name.text)
         }
     }
 
@@ -232,17 +232,13 @@ struct ServerName: Sendable {
         text = String(decoding: bytes, as: UTF8.self)
         guard !bytes.isEmpty, bytes.count <= 253, bytes.allSatisfy({ $0 > 0x20 && $0 < 0x7F }),
             bytes.first != UInt8(ascii: ".")
-        else {
-            throw TransportError(
-                .tlsConfiguration,
-                "A certificate cannot name '\(host)'. Use a DNS name in ASCII, or an address.")
-        }
+        else { throw Self.unusable(host) }
         var address = in6_addr()
         isAddress = unsafe inet_pton(AF_INET, text, &address) == 1 || inet_pton(AF_INET6, text, &address) == 1
     }
 
-    var isUnusable: TransportError {
+    static func unusable(_ name: String) -> TransportError {
         TransportError(
-            .tlsConfiguration, "A certificate cannot name '\(text)'. Use a DNS name in ASCII, or an address.")
+            .tlsConfiguration, "A certificate cannot name '\(name)'. Use a DNS name in ASCII, or an address.")
     }
 }
