@@ -109,12 +109,7 @@ final class MQTTAfterLock: LinkAfterLock {
                 let now = core.loop.now
                 core.link.perform { $0.manual.add(batch, at: now) }
             }
-            switch queue.push(batch, for: &work.receivers) {
-            case .stored: break
-            case .full where route.policy.overflow == .pauseReading: core.subscriptions.pauseReading(for: route)
-            case .full, .refused: break
-            }
-            if queue.connectionIsFull { core.subscriptions.pauseReading(for: route, connectionIsFull: true) }
+            core.subscriptions.push(batch, to: queue, of: route, for: &work.receivers)
         }
     }
 }

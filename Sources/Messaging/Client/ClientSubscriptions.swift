@@ -1,5 +1,6 @@
 import Synchronization
 package import Transport
+package import Wire
 
 /// What the subscriptions of all clients have in common: how a caller subscribes, and that reading pauses while receivers
 /// are slow.
@@ -57,9 +58,20 @@ extension ClientSubscriptions {
         return try await call.answer(ifCancelled: .failure(.cancelledWait)).get()
     }
 
+    /// Hands a batch to a receiver of a subscription. Reading pauses if that fills a buffer.
+    ///
+    /// - Parameter receivers: gets the receiver, if one waits for a batch; resume them once the whole read is handed over.
+    package func push(
+        _ batch: Core.Route.Batch, to queue: Core.Route.Queue, of route: Core.Route,
+        for receivers: inout UniqueArray<Waiter<Bool>>
+    ) {
+        if queue.push(batch, for: &receivers) == .full, route.pausesReading { pauseReading(for: route) }
+        if queue.connectionIsFull { pauseReading(for: route, connectionIsFull: true) }
+    }
+
     /// Reads nothing more until a full buffer has room: that of a subscription, or that of the connection, which messages
     /// for this subscription have filled.
-    package func pauseReading(for route: Core.Route, connectionIsFull: Bool = false) {
+    private func pauseReading(for route: Core.Route, connectionIsFull: Bool = false) {
         if !connectionIsFull { pausedRoutes.add(route) }
         if core.link.pauseReading() { core.news.tell(.readingPaused(for: route.name)) }
     }

@@ -14,11 +14,15 @@ package protocol DeliveryRoute: AnyObject, Sendable {
     /// What people call the subscription: its filters, or its destination.
     var name: String { get }
     var policy: BufferPolicy { get }
+    /// Whether a full buffer pauses reading. Default: as the policy says.
+    var pausesReading: Bool { get }
     var receivers: DeliveryReceivers<Batch, Failure> { get set }
 }
 
 extension DeliveryRoute {
     package typealias Queue = DeliveryQueue<Batch, Failure>
+
+    package var pausesReading: Bool { policy.overflow == .pauseReading }
 
     /// Adds a receiver; after the end of the subscription it has nothing to wait for.
     package func add(_ queue: Queue) { receivers.add(queue) }

@@ -130,13 +130,7 @@ final class STOMPAfterLock: LinkAfterLock {
         core.parts.counters.received(records.count)
         for queue in route.receivers.queues {
             let batch = makeBatch(records, of: bytes, route, core)
-            // A receiver with acknowledgements is bounded by the broker's prefetch, and by pausing where it has none.
-            if queue.push(batch, for: &receivers) == .full,
-                route.policy.overflow == .pauseReading || route.acknowledgement != .auto
-            {
-                core.subscriptions.pauseReading(for: route)
-            }
-            if queue.connectionIsFull { core.subscriptions.pauseReading(for: route, connectionIsFull: true) }
+            core.subscriptions.push(batch, to: queue, of: route, for: &receivers)
         }
     }
 

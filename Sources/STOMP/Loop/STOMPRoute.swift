@@ -18,6 +18,8 @@ final class STOMPRoute: DeliveryRoute, @unchecked Sendable {
     let acknowledgement: STOMPAckMode
     let options: STOMPSubscribeOptions
     let policy: BufferPolicy
+    /// A receiver with acknowledgements is bounded by the broker's prefetch, and by pausing where it has none.
+    var pausesReading: Bool { policy.overflow == .pauseReading || acknowledgement != .auto }
     var receivers: DeliveryReceivers<STOMPBatch, STOMPError>
     /// The number of the first message of the read that is being handled, if its messages are acknowledged.
     var firstNumber: UInt64?
