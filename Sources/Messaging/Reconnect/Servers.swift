@@ -88,7 +88,7 @@ package final class ServerRounds<Failure> {
     func begin() {
         seed = if case .seeded(let seed) = order.kind { seed } else { 0 }
         proven = nil
-        beginRound(last: nil)
+        makeRound(last: nil)
     }
 
     /// The attempt failed: another server of the round is current, or all have failed, for the reasons that this returns, and
@@ -100,26 +100,25 @@ package final class ServerRounds<Failure> {
             return nil
         }
         let all = failures
-        beginRound(last: nil)
+        makeRound(last: nil)
         return all
     }
 
-    /// The client leaves the current server for no fault of it: a round begins.
-    ///
-    /// - Parameter isLast: whether it is tried after all others.
-    package func left(isLast: Bool) {
-        proven = nil
-        beginRound(last: isLast ? current : nil)
+    /// Where the server of the connection before comes in a round.
+    package enum Place {
+        case first, last
+        /// As any other server.
+        case any
     }
 
-    /// The connection to the current server was lost: a round begins.
-    package func lost(wasStable: Bool) {
+    /// The connection to the current server was lost, or the client leaves it: a round begins.
+    package func beginRound(_ place: Place) {
         let server = current
-        proven = wasStable ? server : nil
-        beginRound(last: wasStable ? nil : server)
+        proven = place == .first ? server : nil
+        makeRound(last: place == .last ? server : nil)
     }
 
-    private func beginRound(last: Int?) {
+    private func makeRound(last: Int?) {
         failures = []
         position = 0
         round = Array(0..<count)

@@ -249,12 +249,21 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     /// - Parameter leavesServer: whether the round begins with another server or address, if there is one.
     private func lost(_ failure: Client.Failure, leavesServer: Bool, at now: Int64) {
         let leaves = leavesServer || !schedule.isStable(at: now)
+        let isFailover = beginRound(leaves ? .last : .first)
+        wait(after: failure, isFailover: isFailover, at: now)
+    }
+
+    /// Begins a round in which the server and address of the connection before come at this place. Returns whether the round
+    /// begins with another server or address.
+    @discardableResult
+    private func beginRound(_ place: ServerRounds<Client.Failure>.Place) -> Bool {
         let server = servers?.current
-        servers?.lost(wasStable: !leaves)
+        servers?.beginRound(place)
         // Before `endRound`, which forgets what was tried.
-        let hasOtherAddress = leaves && opener.addressFailed()
+        let hasOtherAddress = place == .last && opener.addressFailed()
+        if place == .any { opener.forgetFailedAddresses() }
         endRound()
-        wait(after: failure, isFailover: servers?.current != server || hasOtherAddress, at: now)
+        return servers?.current != server || hasOtherAddress
     }
 
     /// An attempt failed: tries the next address or server of the round, or waits before the next round.
@@ -341,7 +350,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         switch phase {
         case .connected where client?.isEnding != true:
             callers.addConnect(call)
-            move(isLast: true)
+            move(.last)
         case .waiting, .offline:
             callers.addConnect(call)
             openNow()
@@ -450,7 +459,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
             abandonConnection()
             finish(nil)
         // One that is failing is reported as lost.
-        case .connected where client?.isEnding != true: move(isLast: false)
+        case .connected where client?.isEnding != true: move(.any)
         default: break
         }
     }
@@ -520,13 +529,11 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
 
     /// Ends the connection gracefully to open another one.
     ///
-    /// - Parameter isLast: whether its server, or its address, is tried after all others.
-    private func move(isLast: Bool) {
+    /// - Parameter place: where its server, and its address, come among those that are tried next.
+    private func move(_ place: ServerRounds<Client.Failure>.Place) {
         isMoving.store(true, ordering: .relaxed)
         client?.willMove(after: schedule.age(at: loop.now))
-        servers?.left(isLast: isLast)
-        if isLast { _ = opener.addressFailed() } else { opener.forgetFailedAddresses() }
-        endRound()
+        beginRound(place)
         stopNow(PendingCall(), leadingTo: .moved)
     }
 

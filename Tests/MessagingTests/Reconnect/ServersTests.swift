@@ -21,37 +21,34 @@ import Testing
     @Test(arguments: [0, 1]) func `one server, or none, has all the turns`(count: Int) {
         let rounds = Rounds(count: count, order: .shuffled)
         for _ in 0..<3 { #expect(round(rounds) == [0]) }
-        rounds.lost(wasStable: false)
+        rounds.beginRound(.last)
         #expect(round(rounds) == [0])
     }
 
     @Test func `the server that worked comes first, until another one works`() {
         let rounds = Rounds(count: 3, order: .listed)
         _ = rounds.failed(())
-        rounds.lost(wasStable: true)
+        rounds.beginRound(.first)
         #expect(round(rounds) == [1, 0, 2])
         #expect(round(rounds) == [1, 0, 2])
         for _ in 0..<2 { _ = rounds.failed(()) }
-        rounds.lost(wasStable: true)
+        rounds.beginRound(.first)
         #expect(round(rounds) == [2, 0, 1])
     }
 
-    @Test func `a server that drops its clients at once comes last, for one round`() {
+    @Test func `a server that drops its clients at once, or is left, comes last for one round`() {
         let rounds = Rounds(count: 3, order: .listed)
-        rounds.lost(wasStable: true)
-        rounds.lost(wasStable: false)
+        rounds.beginRound(.first)
+        rounds.beginRound(.last)
         #expect(round(rounds) == [1, 2, 0])
         #expect(round(rounds) == [0, 1, 2])
     }
 
-    @Test func `a server that is left comes last for one round, or the list begins again`() {
+    @Test func `after a server that is left at its age the list begins again`() {
         let rounds = Rounds(count: 3, order: .listed)
-        rounds.lost(wasStable: true)
-        rounds.left(isLast: true)
-        #expect(round(rounds) == [1, 2, 0])
         _ = rounds.failed(())
-        rounds.lost(wasStable: true)
-        rounds.left(isLast: false)
+        rounds.beginRound(.first)
+        rounds.beginRound(.any)
         #expect(round(rounds) == [0, 1, 2])
     }
 
@@ -67,7 +64,7 @@ import Testing
         }
         #expect(seen.count > 5)
         let worked = first.current
-        first.lost(wasStable: true)
+        first.beginRound(.first)
         for _ in 0..<20 { #expect(round(first).first == worked) }
         let random = Rounds(count: 5, order: .shuffled)
         #expect(Set((0..<50).map { _ in round(random) }).count > 5)
