@@ -87,80 +87,91 @@ extension Link where Machine: ~Copyable {
     }
 
     /// Says what the holder of the token has to do next; with `.done` the token is given back.
-    private func nextStep(_ rounds: inout Int) -> SendStep {
+    private func nextStep(_ rounds: inout Int) -> WriteStep {
         let isLoop = loop.isCurrent
-        var waiters = UniqueArray<Waiter<Void>>()
-        var loopHasToSettle = false
-        var loopHasToReport = false
-        var tap: (any LinkTap)?
-        defer {
-            waiters.resume(returning: ())
-            if loopHasToSettle { loop.post(self, LinkPost.settle) }
-            if loopHasToReport { loop.post(self, LinkPost.reportDiscarded) }
-        }
-        let step = state.withLock { state -> SendStep in
-            state.traffic.addSent(sent)
-            state.queuedBytes &+= sent.queued
-            sent = LinkTraffic.Half()
-            guard let stream = state.stream else {
-                loopHasToReport = discardChunk()
-                wire = []
-                plain = []
-                wireStream = nil
-                state.sending = false
-                return .done
-            }
-            if wireStream !== stream {
-                // Left over from a connection that is gone.
-                loopHasToReport = discardChunk()
-                wireStream = stream
-            }
-            if wireOffset < wireCount { return .write(stream) }
-            emptyWire()
-            plain.removeAll(keepingCapacity: true)
-            if state.broken != nil {
-                discardOutput()
-                state.sending = false
-                return .done
-            }
-            let layers = isLoop ? self.layers : nil
-            if let layers { state.answerBytes = layers.outputCount }
-            let machineWrote = machine.value.outputCount > 0
-            guard machineWrote || layers?.hasOutput == true else {
-                state.sending = false
-                waiters = state.outboxWaiters.takeAll()
-                loopHasToSettle = claimSettle(&state)
-                return .done
-            }
-            if rounds == 0 || (!isLoop && (!state.callersMaySend || state.receivedIsUnshown)) { return .handOver }
-            rounds -= 1
-            wireIsChunk = layers == nil
-            if let layers {
-                if machineWrote {
-                    machine.value.outputTaken(at: loop.now)
-                    swap(&machine.value.output, &plain)
-                    tap = state.tap
-                }
-                if !outboxIsFull(state) { waiters = state.outboxWaiters.takeAll() }
-                loopHasToSettle = claimSettle(&state)
-                return .wrap(stream, layers)
-            }
-            machine.value.outputTaken(at: loop.now)
-            swap(&machine.value.output, &wire)
-            wirePayload = machine.value.largePayload.take()
-            state.queuedBytes &+= wireCount
-            tap = state.tap
-            waiters = state.outboxWaiters.takeAll()
-            loopHasToSettle = claimSettle(&state)
-            return .write(stream)
-        }
-        if let tap { show(step, to: tap) }
+        var effects = StepEffects()
+        let step = state.withLock { state in chooseStep(&state, isLoop: isLoop, &rounds, &effects) }
+        if let tap = effects.tap { show(step, to: tap) }
+        effects.waiters.resume(returning: ())
+        if effects.loopHasToSettle { loop.post(self, LinkPost.settle) }
+        if effects.loopHasToReport { loop.post(self, LinkPost.reportDiscarded) }
         return step
+    }
+
+    /// The part of ``nextStep(_:)`` under the lock.
+    private func chooseStep(
+        _ state: inout LinkState, isLoop: Bool, _ rounds: inout Int, _ effects: inout StepEffects
+    ) -> WriteStep {
+        state.traffic.addSent(sent)
+        state.queuedBytes &+= sent.queued
+        sent = LinkTraffic.Half()
+        guard let stream = state.stream else { return endWithoutStream(&state, &effects) }
+        if wireStream !== stream {
+            // Left over from a connection that is gone.
+            effects.loopHasToReport = discardChunk()
+            wireStream = stream
+        }
+        if wireOffset < wireCount { return .write(stream) }
+        emptyWire()
+        plain.removeAll(keepingCapacity: true)
+        if state.broken != nil {
+            discardOutput()
+            state.sending = false
+            return .done
+        }
+        let layers = isLoop ? self.layers : nil
+        if let layers { state.answerBytes = layers.outputCount }
+        guard machine.value.outputCount > 0 || layers?.hasOutput == true else {
+            return giveTokenBack(&state, &effects)
+        }
+        if rounds == 0 || (!isLoop && (!state.callersMaySend || state.receivedIsUnshown)) { return .handOver }
+        rounds -= 1
+        return takeOutput(for: stream, layers, &state, &effects)
+    }
+
+    /// The connection is gone: drops what was taken to be written.
+    private func endWithoutStream(_ state: inout LinkState, _ effects: inout StepEffects) -> WriteStep {
+        effects.loopHasToReport = discardChunk()
+        wire = []
+        plain = []
+        wireStream = nil
+        state.sending = false
+        return .done
+    }
+
+    /// Nothing is left to write.
+    private func giveTokenBack(_ state: inout LinkState, _ effects: inout StepEffects) -> WriteStep {
+        state.sending = false
+        effects.waiters = state.outboxWaiters.takeAll()
+        effects.loopHasToSettle = claimSettle(&state)
+        return .done
+    }
+
+    /// Takes the machine's output out to be written, through the layers if there are any.
+    private func takeOutput(
+        for stream: any ByteStream, _ layers: LayerStack?, _ state: inout LinkState, _ effects: inout StepEffects
+    ) -> WriteStep {
+        wireIsChunk = layers == nil
+        // Otherwise only the layers have something to write.
+        if machine.value.outputCount > 0 {
+            machine.value.outputTaken(at: loop.now)
+            effects.tap = state.tap
+            if layers == nil {
+                swap(&machine.value.output, &wire)
+                wirePayload = machine.value.largePayload.take()
+                state.queuedBytes &+= wireCount
+            } else {
+                swap(&machine.value.output, &plain)
+            }
+        }
+        if layers == nil || !outboxIsFull(state) { effects.waiters = state.outboxWaiters.takeAll() }
+        effects.loopHasToSettle = claimSettle(&state)
+        return if let layers { .wrap(stream, layers) } else { .write(stream) }
     }
 
     /// Shows what was taken out of the outbox, in one piece. It is still ours, without the lock: the token is held until a
     /// later step gives it back.
-    private func show(_ step: SendStep, to tap: any LinkTap) {
+    private func show(_ step: WriteStep, to tap: any LinkTap) {
         if wirePayload != nil {
             guard tap.isWatched else { return }
             wirePayload.take()?.insert(into: &wire)
@@ -211,11 +222,21 @@ extension Link where Machine: ~Copyable {
     }
 }
 
-private enum SendStep {
+private enum WriteStep {
     case write(any ByteStream)
     case wrap(any ByteStream, LayerStack)
     case handOver
     case done
+}
+
+/// What a step leads to once the lock is released.
+private struct StepEffects: ~Copyable {
+    /// Callers that have room in the outbox again.
+    var waiters = UniqueArray<Waiter<Void>>()
+    var loopHasToSettle = false
+    var loopHasToReport = false
+    /// Sees what was taken out of the outbox.
+    var tap: (any LinkTap)?
 }
 
 /// What was taken out of the outbox, or was still in it, and will not be written: the machine counts it.
