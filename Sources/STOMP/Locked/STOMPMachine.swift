@@ -105,7 +105,7 @@ struct STOMPMachine: ClientMachine, ~Copyable {
         afterLock.pieceStart = 0
         afterLock.version = engine.version
         afterLock.connection = engine.connection
-        if afterLock.hasConnected, let core { afterLock.subscriptions = core.subscriptions.writeAll(to: &engine) }
+        if afterLock.hasConnected, let core { afterLock.subscriptions = subscribeAll(core, at: now) }
         if !afterLock.effects.messages.isEmpty { route(into: afterLock) }
         if bytes.byteCount >= BatchPool<STOMPMessageRecord>.minimumBytes { trimming.noteUse(at: now) }
         collect(into: afterLock, at: now)

@@ -51,62 +51,17 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
     /// Subscribes a route on the connection that is open.
     private func send(_ route: STOMPRoute) {
         let replacement = route.options.headersProvider?() ?? [:]
+        let (clientID, now) = (core.configuration.clientID, core.loop.now)
         let result = core.link.perform(urgent: true) { machine in
-            self.write(route, replacement, to: &machine.engine)
+            machine.subscribe(route, replacement, clientID: clientID, at: now)
         }
         subscribeWritten(route, result)
     }
 
-    /// CONNECTED arrived: writes SUBSCRIBE for every route under the same lock, in the order in which the user subscribed,
-    /// so that no caller's SEND comes before them. Returns the results for ``subscribeWritten(_:_:)``. With the link's
-    /// lock held, so that those whose headers the application provides are left to ``sendProvided()``.
-    func writeAll(to engine: inout STOMPEngine) -> [Written] {
-        orderedRoutes.compactMap { route in
-            route.options.headersProvider == nil ? (route, write(route, [:], to: &engine)) : nil
-        }
-    }
-
-    /// After that, without the lock.
+    /// CONNECTED arrived, and the other routes are subscribed: subscribes those whose headers the application provides.
     func sendProvided() {
         let provided = routes.values.filter { $0.options.headersProvider != nil }
         for route in provided.sorted(by: { $0.token < $1.token }) { send(route) }
-    }
-
-    /// Writes SUBSCRIBE, with a receipt if the broker sends those. True if none is awaited, also because the broker
-    /// subscribes the route without SUBSCRIBE.
-    private func write(
-        _ route: STOMPRoute, _ replacement: STOMPHeaders, to engine: inout STOMPEngine
-    ) -> Result<Bool, STOMPError> {
-        do throws(STOMPError) {
-            if route.receivers.areRequests, try expectReplies(on: route, &engine) { return .success(true) }
-            try checkDeletion(of: route, at: engine.profile)
-            let headers = try route.options.headers(
-                for: engine.profile, acknowledgement: route.acknowledgement, clientID: core.configuration.clientID,
-                replacedBy: replacement)
-            let sendsReceipts = engine.profile.sendsReceipts
-            do throws(STOMPUsageError) {
-                try engine.subscribe(
-                    id: route.id, destination: route.destination, acknowledgement: route.acknowledgement,
-                    headers: headers, token: route.token,
-                    receiptToken: sendsReceipts ? STOMPMachine.requestBit | route.token : nil,
-                    isAnswered: !route.options.isToBeDeleted, at: core.loop.now)
-            } catch {
-                return .failure(STOMPError(error))
-            }
-            return .success(!sendsReceipts)
-        } catch {
-            return .failure(error)
-        }
-    }
-
-    /// Refuses to subscribe what is to be deleted where the broker would not delete it.
-    private func checkDeletion(of route: STOMPRoute, at profile: STOMPBrokerProfile) throws(STOMPError) {
-        guard route.options.isToBeDeleted, !profile.deletesDurable(to: route.destination) else { return }
-        let prefixes = (profile.deletableDurablePrefixes ?? []).joined(separator: " or ")
-        throw STOMPError(
-            .unsupportedByBroker,
-            "\(profile.name) deletes only durable subscriptions to destinations that begin with \(prefixes), not that to '\(route.destination)'. Delete its queue with the broker's own tools."
-        )
     }
 
     /// Handles the result of writing SUBSCRIBE, after the lock is released.
@@ -117,27 +72,6 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
         // Without a connection the next one subscribes; other failures would recur.
         case .failure(let error) where error.code == .notConnected || error.code == .disconnected: break
         case .failure(let error): fail(route, error)
-        }
-    }
-
-    /// Replies come over a temporary queue. Returns true if the broker creates it without SUBSCRIBE.
-    private func expectReplies(on route: STOMPRoute, _ engine: inout STOMPEngine) throws(STOMPError) -> Bool {
-        let profile = engine.profile
-        switch profile.temporaryQueues {
-        case .subscribeFirst: return false
-        case .unsupported:
-            throw STOMPError(
-                .unsupportedByBroker,
-                "\(profile.name) is not known to have temporary queues. Subscribe to a queue of your own and name it in replyTo."
-            )
-        case .implicit:
-            do throws(STOMPUsageError) {
-                try engine.expectMessages(
-                    subscription: route.id, destination: route.destination, token: route.token)
-            } catch {
-                throw STOMPError(error)
-            }
-            return true
         }
     }
 
@@ -346,7 +280,7 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
     // MARK: The connection
 
     /// In the order of their subscription.
-    private var orderedRoutes: [STOMPRoute] { routes.values.sorted { $0.token < $1.token } }
+    var orderedRoutes: [STOMPRoute] { routes.values.sorted { $0.token < $1.token } }
 
     /// Why the connection ended, naming the subscription whose SUBSCRIBE was the first without an answer on three connections
     /// in a row: the server may end them because of it. RabbitMQ closes a WebSocket before its ERROR arrives.
