@@ -7,7 +7,8 @@ import Wire
 /// The parts of a client, and how they are connected: the link drives the engine, the supervisor opens connections, and
 /// what happens is passed on to ``STOMPSubscriptions``.
 ///
-/// The constants may be used on any thread; methods are called on the loop's thread unless they are marked otherwise.
+/// The constants may be used on any thread. The methods of this file run on the loop's thread, those of
+/// `STOMPClientCore+calls.swift` on any.
 final class STOMPClientCore: ClientCore, @unchecked Sendable {
     // Sendable because the `var`s are used on the loop's thread only, and the rest is constant or locked.
     typealias Failure = STOMPError
@@ -48,31 +49,6 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
     }
 
     deinit { released() }
-
-    // MARK: From any thread
-
-    var name: String { configuration.clientID ?? "" }
-    var maximumUnreadBytes: Int { configuration.maximumUnreadBytes }
-    var receivingHook: (@Sendable (inout STOMPMessage) -> Void)? { configuration.messageHook?.receiving }
-    var sender: STOMPSender { STOMPSender(core: self) }
-    /// That of the connected broker.
-    var profile: STOMPBrokerProfile { link.perform { $0.engine.profile } }
-
-    var inspector: FrameInspector<STOMPFrameRecord> {
-        link.tap {
-            FrameInspector { [weak link] bytes, _, cuts in
-                // CONNECTED changes it.
-                let version = link?.perform { $0.engine.version } ?? .v12
-                STOMPRecordDecoder.cut(bytes, version: version, into: &cuts)
-            }
-        }
-    }
-
-    func explain(_ error: STOMPUsageError) -> STOMPError {
-        if error.code == .disconnecting { return reasonConnectionEnds(error) ?? STOMPError(error) }
-        guard error.code == .notConnected, case .disconnected = news.state else { return STOMPError(error) }
-        return reasonNotSupervised
-    }
 
     // MARK: What the supervisor asks
 
