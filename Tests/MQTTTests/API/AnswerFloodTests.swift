@@ -55,7 +55,7 @@ struct AnswerFloodTests {
         server.write(flood([0x62, 2, 0, 2], count))
         #expect(await eventually { client.core.link.perform { $0.wantsReadingPaused } })
         let most = MQTTEngine.maximumHeldPackets * 4 + 2 * Self.bytesPerRead
-        try await settle(server.stream)
+        try await server.stream.settle()
         #expect(server.stream.progress.acknowledged - before < most)
         #expect(most < count * 4)
         let error = await #expect(throws: MQTTError.self) { _ = try await client.subscribe(to: "unread") }
@@ -80,7 +80,7 @@ struct AnswerFloodTests {
         near.changeFaults { $0.capacity = 1000 }
         let count = 200_000
         server.write(flood(packet, count))
-        try await settle(server.stream)
+        try await server.stream.settle()
         let bound = 2 * limit + 2 * Self.bytesPerRead
         #expect(client.core.link.perform { $0.output.count } < bound)
         #expect(server.stream.progress.acknowledged < bound + 10_000)
@@ -94,14 +94,5 @@ struct AnswerFloodTests {
                 return answers >= count
             })
         await client.disconnect()
-    }
-
-    /// Waits until the other end takes no more of what it was sent.
-    private func settle(_ stream: MemoryStream) async throws {
-        var last = -1
-        while last != stream.progress.acknowledged {
-            last = stream.progress.acknowledged
-            try await Task.sleep(for: .milliseconds(20))
-        }
     }
 }

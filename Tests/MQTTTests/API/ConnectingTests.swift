@@ -38,10 +38,8 @@ struct ConnectingTests {
     }
 
     @Test func `connections that end before CONNACK do not rule a version out for later attempts`() async throws {
-        let versions = Mutex<[MQTTVersion]>([])
         let server = ScriptedServer { step in
-            guard case .connectReceived(let connect) = step.event else { return }
-            versions.withLock { $0.append(connect.version) }
+            guard case .connectReceived = step.event else { return }
             if step.connection > 3 { step.accept() } else { step.perform { $0.wantsClose = true } }
         }
         let client = server.client {
@@ -50,15 +48,13 @@ struct ConnectingTests {
         }
         await client.start()
         #expect(await eventually { client.state.isConnected })
-        #expect(versions.withLock { $0 } == [.v5_0, .v5_0, .v3_1_1, .v5_0])
+        #expect(server.versions == [.v5_0, .v5_0, .v3_1_1, .v5_0])
         await client.disconnect()
     }
 
     @Test func `an attempt with other credentials asks for the version whose credentials were refused`() async throws {
-        let versions = Mutex<[MQTTVersion]>([])
         let server = ScriptedServer { step in
             guard case .connectReceived(let connect) = step.event else { return }
-            versions.withLock { $0.append(connect.version) }
             if connect.version == .v5_0 { return step.refuse(.unsupportedProtocolVersion) }
             if connect.password == Array("new".utf8) { step.accept() } else { step.refuse(.badUserNameOrPassword) }
         }
@@ -68,7 +64,7 @@ struct ConnectingTests {
             $0.credentialsProvider = { Credentials(userName: "ann", password: $0.wereRefused ? "new" : "old") }
         }
         try await client.connect()
-        #expect(versions.withLock { $0 } == [.v5_0, .v3_1_1, .v3_1_1])
+        #expect(server.versions == [.v5_0, .v3_1_1, .v3_1_1])
         await client.disconnect()
     }
 
@@ -108,9 +104,7 @@ struct ConnectingTests {
         let port = try #require(bench.broker.ports.mqtt)
         let server = ScriptedServer { step in
             guard case .connectReceived = step.event else { return }
-            var properties = MQTTProperties()
-            properties.serverReference = "localhost:\(port) other.example"
-            step.refuse(.serverMoved, properties: properties)
+            step.refuse(.serverMoved, referringTo: "localhost:\(port) other.example")
         }
         let client = server.client {
             $0.version = .v5_0
@@ -136,10 +130,7 @@ struct ConnectingTests {
         let port = try #require(bench.broker.ports.mqtt)
         func client(referredTo reference: String, follows: Bool = true) -> MQTTClient {
             let server = ScriptedServer { step in
-                guard case .connectReceived = step.event else { return }
-                var properties = MQTTProperties()
-                properties.serverReference = reference
-                step.refuse(.useAnotherServer, properties: properties)
+                if case .connectReceived = step.event { step.refuse(referringTo: reference) }
             }
             return server.client {
                 $0.version = .v5_0
@@ -168,9 +159,7 @@ struct ConnectingTests {
         let bad = try BadServer.start(.closed)
         let server = ScriptedServer { step in
             guard case .connectReceived = step.event else { return }
-            var properties = MQTTProperties()
-            properties.serverReference = "127.0.0.1:\(bad.port) localhost:\(bad.port) 127.0.0.1:\(port)"
-            step.refuse(reason, properties: properties)
+            step.refuse(reason, referringTo: "127.0.0.1:\(bad.port) localhost:\(bad.port) 127.0.0.1:\(port)")
         }
         let client = server.client {
             $0.version = .v5_0
@@ -200,9 +189,7 @@ struct ConnectingTests {
         let server = ScriptedServer { step in
             guard case .connectReceived = step.event else { return }
             guard step.connection == 1 else { return step.accept() }
-            var properties = MQTTProperties()
-            properties.serverReference = "127.0.0.1:\(bad.port)"
-            step.refuse(.serverMoved, properties: properties)
+            step.refuse(.serverMoved, referringTo: "127.0.0.1:\(bad.port)")
         }
         let client = server.client {
             $0.version = .v5_0
@@ -221,9 +208,7 @@ struct ConnectingTests {
             guard case .connectReceived = step.event else { return }
             step.accept()
             guard step.connection == 1 else { return }
-            var properties = MQTTProperties()
-            properties.serverReference = "127.0.0.1:\(port)"
-            step.disconnect(.useAnotherServer, properties: properties)
+            step.disconnect(referringTo: "127.0.0.1:\(port)")
         }
         let client = server.client {
             $0.version = .v5_0
@@ -484,10 +469,8 @@ struct ConnectingTests {
     }
 
     @Test func `one connection that ends before CONNACK does not lower the version`() async throws {
-        let versions = Mutex<[MQTTVersion]>([])
         let server = ScriptedServer { step in
-            guard case .connectReceived(let connect) = step.event else { return }
-            versions.withLock { $0.append(connect.version) }
+            guard case .connectReceived = step.event else { return }
             if step.connection > 1 { step.accept() } else { step.perform { $0.wantsClose = true } }
         }
         let client = server.client {
@@ -497,7 +480,7 @@ struct ConnectingTests {
         var events = client.events.makeAsyncIterator()
         // The default allows not even one failed attempt: this is none.
         try await client.connect()
-        #expect(versions.withLock { $0 } == [.v5_0, .v5_0])
+        #expect(server.versions == [.v5_0, .v5_0])
         await client.disconnect()
         while let event = await events.next() {
             if case .versionChanged(let version) = event { Issue.record("\(version)") }
@@ -506,10 +489,8 @@ struct ConnectingTests {
     }
 
     @Test func `a connection that ends before CONNACK again lowers the version at once`() async throws {
-        let versions = Mutex<[MQTTVersion]>([])
         let server = ScriptedServer { step in
             guard case .connectReceived(let connect) = step.event else { return }
-            versions.withLock { $0.append(connect.version) }
             if connect.version == .v3_1 { step.accept() } else { step.perform { $0.wantsClose = true } }
         }
         let client = server.client {
@@ -517,7 +498,7 @@ struct ConnectingTests {
             $0.fallbackVersions = [.v3_1_1, .v3_1]
         }
         try await client.connect()
-        #expect(versions.withLock { $0 } == [.v5_0, .v5_0, .v3_1_1, .v3_1])
+        #expect(server.versions == [.v5_0, .v5_0, .v3_1_1, .v3_1])
         await client.disconnect()
     }
 

@@ -213,9 +213,7 @@ struct ServersTests {
         let server = ScriptedServer { step in
             guard case .connectReceived = step.event else { return }
             guard step.connection == 1 else { return step.accept() }
-            var properties = MQTTProperties()
-            properties.serverReference = "127.0.0.1:\(port)"
-            step.refuse(.serverMoved, properties: properties)
+            step.refuse(.serverMoved, referringTo: "127.0.0.1:\(port)")
         }
         let client = server.client(["mqtt://scripted", "mqtt://further"]) {
             $0.version = .v5_0

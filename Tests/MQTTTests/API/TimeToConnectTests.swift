@@ -198,9 +198,9 @@ struct TimeToConnectTests {
         let connections = try await Self.connectionsUntilWait {
             $0.reconnect.stableAfter = .seconds(600)
             $0.reconnect.spread = .seconds(300)
-        } answer: { step, properties in
+        } answer: { step, itself in
             step.accept()
-            step.disconnect(.useAnotherServer, properties: properties)
+            step.disconnect(referringTo: itself)
         }
         #expect(connections == 9)
     }
@@ -208,10 +208,10 @@ struct TimeToConnectTests {
     @Test func `a redirect that ends a stable connection is the first of those in a row`() async throws {
         let connections = try await Self.connectionsUntilWait {
             $0.reconnect.stableAfter = .zero
-        } answer: { step, properties in
-            guard step.connection == 1 else { return step.refuse(.useAnotherServer, properties: properties) }
+        } answer: { step, itself in
+            guard step.connection == 1 else { return step.refuse(referringTo: itself) }
             step.accept()
-            step.disconnect(.useAnotherServer, properties: properties)
+            step.disconnect(referringTo: itself)
         }
         // Eight are followed at once.
         #expect(connections == 9)
@@ -219,17 +219,15 @@ struct TimeToConnectTests {
 
     /// The number of connections that a client makes before it waits.
     ///
-    /// - Parameter answer: answers CONNECT; the properties refer the client to the same server.
+    /// - Parameter answer: answers CONNECT; it gets the address of the same server.
     private static func connectionsUntilWait(
         _ change: (inout MQTTConfiguration) -> Void,
-        answer: @escaping @Sendable (ScriptedServer.Step, MQTTProperties) -> Void
+        answer: @escaping @Sendable (_ step: ScriptedServer.Step, _ itself: String) -> Void
     ) async throws -> Int {
         let port = Mutex(0)
         let server = ScriptedServer { step in
             guard case .connectReceived = step.event else { return }
-            var properties = MQTTProperties()
-            properties.serverReference = "127.0.0.1:\(port.withLock { $0 })"
-            answer(step, properties)
+            answer(step, "127.0.0.1:\(port.withLock { $0 })")
         }
         let listener = try await server.listen()
         port.withLock { $0 = Int(listener.port) }
@@ -256,9 +254,7 @@ struct TimeToConnectTests {
         let bad = try (0..<10).map { _ in try BadServer.start(.closed) }
         let server = ScriptedServer { step in
             guard case .connectReceived = step.event else { return }
-            var properties = MQTTProperties()
-            properties.serverReference = bad.map { "127.0.0.1:\($0.port)" }.joined(separator: " ")
-            step.refuse(.useAnotherServer, properties: properties)
+            step.refuse(referringTo: bad.map { "127.0.0.1:\($0.port)" }.joined(separator: " "))
         }
         let client = server.client {
             $0.version = .v5_0

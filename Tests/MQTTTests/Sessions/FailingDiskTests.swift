@@ -368,14 +368,7 @@ struct FailingDiskTests {
             $0.sessionExpiry = .seconds(60)
             $0.sessionStore = disk
         }
-        let sender = try await bench.connected()
-        try await client.connect()
-        let first = try await client.subscribe(to: "a", qos: .exactlyOnce)
-        await client.disconnect()
-        withExtendedLifetime(first) {}
-        try await sender.publish("job", to: "a", qos: .exactlyOnce)
-        try await client.connect()
-        #expect(await eventually { client.backlog.unmatchedMessages == 1 })
+        let sender = try await bench.jobWaits(for: client)
         // Stored after it.
         try await client.publish("x", to: "b", qos: .atLeastOnce)
         disk.isFull = true

@@ -47,6 +47,25 @@ final class Bench: Sendable {
         return client
     }
 
+    /// Has a client with a kept session connected for which a message of QoS 2 waits that nobody has subscribed to yet: "job"
+    /// on topic a.
+    ///
+    /// - Returns: its sender, which is connected.
+    func jobWaits(for client: MQTTClient) async throws -> MQTTClient {
+        let sender = try await connected()
+        try await client.connect()
+        let first = try await client.subscribe(to: "a", qos: .exactlyOnce)
+        await client.disconnect()
+        withExtendedLifetime(first) {}
+        // The session gets it.
+        try await sender.publish("job", to: "a", qos: .exactlyOnce)
+        try await client.connect()
+        guard await eventually({ client.backlog.unmatchedMessages == 1 }) else { throw JobIsMissing() }
+        return sender
+    }
+
+    private struct JobIsMissing: Error {}
+
     private func override(_ number: Int) -> StreamOpener.Override {
         { [self] () async throws(TransportError) in
             if opensFail.withLock({ $0 }) { throw TransportError(.connectionRefused, "no network on this bench") }

@@ -26,6 +26,22 @@ final class ScriptedServer: Sendable {
             }
         }
 
+        /// Refuses the connection, and names another server.
+        func refuse(_ reason: MQTTReasonCode = .useAnotherServer, referringTo reference: String) {
+            refuse(reason, properties: Self.properties(reference))
+        }
+
+        /// Ends the connection, and names another server.
+        func disconnect(referringTo reference: String) {
+            disconnect(.useAnotherServer, properties: Self.properties(reference))
+        }
+
+        private static func properties(_ reference: String) -> MQTTProperties {
+            var properties = MQTTProperties()
+            properties.serverReference = reference
+            return properties
+        }
+
         func refuse(_ reason: MQTTReasonCode, properties: MQTTProperties = []) {
             perform { machine in
                 try? machine.engine.refuseConnection(reason, properties: properties, at: link.loop.now)
@@ -46,7 +62,7 @@ final class ScriptedServer: Sendable {
     }
 
     private let script: @Sendable (Step) -> Void
-    private let state = Mutex((links: [Link<ScriptedMachine>](), urls: [String]()))
+    private let state = Mutex((links: [Link<ScriptedMachine>](), versions: [MQTTVersion]()))
 
     /// Makes the packets that acknowledge a message; nil leaves it to the engine, and the packets come before what the
     /// engine says.
@@ -67,6 +83,8 @@ final class ScriptedServer: Sendable {
 
     /// The connections so far.
     var connectionCount: Int { state.withLock { $0.links.count } }
+    /// The version of each CONNECT so far.
+    var versions: [MQTTVersion] { state.withLock { $0.versions } }
     /// The connection opened last.
     var link: Link<ScriptedMachine>? { state.withLock { $0.links.last } }
 
@@ -112,7 +130,10 @@ final class ScriptedServer: Sendable {
         }
         let script = script
         link.perform { machine in
-            machine.handle = { event in
+            machine.handle = { [weak self] event in
+                if case .connectReceived(let connect) = event {
+                    self?.state.withLock { $0.versions.append(connect.version) }
+                }
                 script(Step(connection: number, event: event, link: link))
             }
         }

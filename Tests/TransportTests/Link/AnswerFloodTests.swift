@@ -41,15 +41,6 @@ import Wire
         return all
     }
 
-    /// Waits until `stream`'s other end takes no more of what it was sent.
-    private func settle(_ stream: MemoryStream) async throws {
-        var last = -1
-        while last != stream.progress.acknowledged {
-            last = stream.progress.acknowledged
-            try await Task.sleep(for: .milliseconds(20))
-        }
-    }
-
     @Test(arguments: SelectorKind.allCases)
     func `answers of layers count against the outbox, and reading pauses`(selector: SelectorKind) async throws {
         let setting = try Setting(selector, .memory)
@@ -63,7 +54,7 @@ import Wire
         #expect(await eventually { server.probe.openings == 1 })
         let flood = [UInt8](repeating: 1, count: 100_000)
         #expect(write(flood, to: pair.client) == flood.count)
-        try await settle(pair.client)
+        try await pair.client.settle()
         // What is written, what is being written, and what waits: twice the limit and one read each.
         #expect(pair.client.progress.acknowledged <= 2 * (2_000 + 500) + 100)
         // The peer reads after all: everything is answered.
@@ -88,7 +79,7 @@ import Wire
         setting.loop.execute { handshake.start { _ in } }
         let flood = [UInt8](repeating: 1, count: 100_000)
         #expect(write(flood, to: pair.client) == flood.count)
-        try await settle(pair.client)
+        try await pair.client.settle()
         #expect(pair.client.progress.acknowledged <= 8_000)
         setting.loop.execute { handshake.cancel() }
     }
