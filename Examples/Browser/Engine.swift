@@ -21,7 +21,8 @@ final class Page {
         var configuration = MQTTEngineConfiguration(clientID: clientID)
         configuration.cleanStart = false
         configuration.sessionExpiry = 600
-        configuration.keepAlive = 30
+        // Browsers let the timers of a page that is not shown run once a minute.
+        configuration.keepAlive = 180
         engine = MQTTEngine(configuration: configuration)
     }
 
@@ -115,8 +116,8 @@ private func nanoseconds(_ milliseconds: Double) -> Int64 { Int64(milliseconds *
     return page.input.withUnsafeMutableBufferPointer { $0.baseAddress }
 }
 
-/// Called once, before the connection is opened: the input has the client identifier, another one for each tab. Of two clients
-/// with the same one, a broker ends the connection of the first.
+/// Called once, before the connection is opened: the input has the client identifier, another one each time. Of two clients with
+/// the same one, a broker ends the connection of the first.
 @_cdecl("start") public func start(_ count: Int32) {
     page = Page(clientID: String(decoding: page.input.prefix(Int(count)), as: UTF8.self))
 }

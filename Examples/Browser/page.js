@@ -15,7 +15,13 @@ function pass(data) {
 
 function open() {
     let isOver = false;
-    const mine = socket = new WebSocket(address, 'mqtt');
+    try {
+        socket = new WebSocket(address, 'mqtt');
+    } catch (error) {
+        // The address is no URL of a WebSocket: another attempt would not help.
+        return show('state', `cannot connect: ${error.message}`);
+    }
+    const mine = socket;
     mine.binaryType = 'arraybuffer';
     mine.onopen = () => exports.opened(performance.now());
     mine.onmessage = (event) => {
@@ -55,14 +61,17 @@ function publish(topic, payload) {
 
 document.querySelector('form').onsubmit = (event) => {
     event.preventDefault();
-    publish(event.target.topic.value, event.target.payload.value);
+    const { topic, payload } = event.target;
+    topic.setCustomValidity(publish(topic.value, payload.value) ? '' : 'A topic is not empty, and has no + and no #.');
+    topic.reportValidity();
 };
-// Each tab is a client of its own, and the same one after a reload. `crypto.randomUUID` is missing without https.
+document.querySelector('form').oninput = (event) => event.target.setCustomValidity('');
+
+// Each page that is loaded is a client of its own, also after a reload, with which the engine loses what it knows of its session.
+// `crypto.randomUUID` is missing without https.
 function clientID() {
     const random = [...crypto.getRandomValues(new Uint8Array(8))].map((byte) => byte.toString(16).padStart(2, '0'));
-    const id = sessionStorage.getItem('clientID') ?? `page${random.join('')}`;
-    sessionStorage.setItem('clientID', id);
-    return id;
+    return `page${random.join('')}`;
 }
 
 const code = Uint8Array.from(atob(engine), (character) => character.charCodeAt(0));

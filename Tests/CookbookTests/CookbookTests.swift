@@ -171,26 +171,60 @@ struct CookbookTests {
         await broker.stop()
     }
 
-    @Test func `a lamp of smart-home is no longer offline when it has come back`() async throws {
+    @Test func `smart-home waits for its own command, whatever an earlier one has left at the broker`() async throws {
         let broker = try await LoopbackBroker.start()
-        let watcher = try MQTTClient(broker.mqttURL, clientID: "watcher")
-        try await watcher.connect()
-        let messages = try await watcher.subscribe(to: "home/kitchen/#")
-        // The command does not reach the lamp, so that the program waits.
-        broker.inject(.drop, .sent, .mqtt(.publish), client: "lamp-kitchen")
-        let program = try await CookbookProgram.smartHome.start(["--broker", broker.mqttURL, "kitchen=on"])
-        try await withTimeout(.patience, "the states of the lamp") {
-            var iterator = messages.makeAsyncIterator()
-            #expect(try await iterator.next()?.text == "off")
-            #expect(try await iterator.next()?.topic == "home/kitchen/lamp/set")
+        var configuration = MQTTConfiguration()
+        configuration.version = .v5_0
+        try await MQTTClient(broker.mqttURL, configuration: configuration).withConnection { client in
+            try await client.publish(
+                "on", to: "home/cellar/lamp", qos: .atLeastOnce, retain: true, properties: [.userProperty("by", "x")])
+        }
+        let (status, output, errors) = try await CookbookProgram.smartHome.run(
+            ["--broker", try broker.mqttURL, "kitchen=on"])
+        #expect(status == .exited(0) && errors == [])
+        #expect(Set(["cellar: on (as it was)", "kitchen: on"]).isSubset(of: output), "\(output)")
+        await broker.stop()
+    }
+
+    @Test func `publish ends when it is interrupted while it reads standard input`() async throws {
+        let broker = try await LoopbackBroker.start()
+        let program = try await CookbookProgram.publish.start(
+            ["-t", "a", "--stdin", "-b", broker.mqttURL], input: .pipe)
+        // More than a pipe holds: it reads.
+        try await program.write(String(repeating: "x", count: 200_000))
+        #expect(try await program.end(by: SIGINT) == .exited(0))
+        #expect(broker.statistics.messagesIn == 0)
+        await broker.stop()
+    }
+
+    @Test func `bridge says which broker is away`() async throws {
+        let away = try BadServer.start(.closed)
+        let program = try await CookbookProgram.bridge.start(["--mqtt", "mqtt://127.0.0.1:\(away.port)"])
+        try await program.waitForLine(containing: "No connection to mqtt://127.0.0.1", on: .errors)
+        #expect(try await program.end(by: SIGINT) == .exited(0))
+        _ = away
+    }
+
+    @Test func `chat says that its subscription was refused after a reconnect`() async throws {
+        let broker = try await LoopbackBroker.start()
+        let ann = try await CookbookProgram.chat.start(["-n", "Ann", "-b", broker.mqttURL], input: .pipe)
+        try await ann.waitForLine(containing: "You are Ann")
+        broker.changeFaults { $0.refusedFilters = ["chat/rooms/lobby"] }
+        let client = try #require(broker.clients.first)
+        await broker.dropConnection(of: client)
+        #expect(try await ann.waitForEnd() == .exited(1))
+        #expect(ann.lines(.errors).contains { $0.contains("refused") }, "\(ann.lines(.errors))")
+        await broker.stop()
+    }
+
+    @Test func `a lamp of smart-home is no longer offline when it has come back`() async throws {
+        try await withLampThatWaits { broker, watcher, program, messages in
             await broker.forgetSession(of: "lamp-kitchen")
-            #expect(try await iterator.next()?.text == "offline")
-            #expect(try await iterator.next()?.text == "off")
+            #expect(try await messages.next()?.text == "offline")
+            #expect(try await messages.next()?.text == "off")
             try await watcher.publish("on", to: "home/kitchen/lamp/set", qos: .atLeastOnce)
             #expect(try await program.waitForEnd() == .exited(0))
         }
-        await watcher.disconnect()
-        await broker.stop()
     }
 
     @Test func `a person whose connection was lost is here again in chat`() async throws {
@@ -233,22 +267,36 @@ struct CookbookTests {
     }
 
     @Test func `the lamps of smart-home say goodbye when it is interrupted`() async throws {
-        let broker = try await LoopbackBroker.start()
-        let watcher = try MQTTClient(broker.mqttURL, clientID: "watcher")
-        try await watcher.connect()
-        let messages = try await watcher.subscribe(to: "home/kitchen/#", qos: .atLeastOnce)
-        // The command does not reach the lamp, so that the program waits.
-        broker.inject(.drop, .sent, .mqtt(.publish), client: "lamp-kitchen")
-        let program = try await CookbookProgram.smartHome.start(["--broker", broker.mqttURL, "kitchen=on"])
-        try await withTimeout(.patience, "the states of the lamp") {
-            var iterator = messages.makeAsyncIterator()
-            #expect(try await iterator.next()?.text == "off")
-            #expect(try await iterator.next()?.topic == "home/kitchen/lamp/set")
+        try await withLampThatWaits { broker, watcher, program, messages in
             #expect(try await program.end(by: SIGINT) == .exited(0))
             // Ends the session at once, and publishes its will if it has one.
             await broker.forgetSession(of: "lamp-kitchen")
             try await watcher.publish("the end", to: "home/kitchen/end", qos: .atLeastOnce)
-            #expect(try await iterator.next()?.text == "the end")
+            #expect(try await messages.next()?.text == "the end")
+        }
+    }
+
+    /// Runs smart-home with a lamp that the command does not reach, so that the program waits.
+    ///
+    /// - Parameter body: gets a client that watches, and what it receives from the command on.
+    private func withLampThatWaits(
+        _ body:
+            @escaping @Sendable (
+                _ broker: LoopbackBroker, _ watcher: MQTTClient, _ program: ChildProcess,
+                _ messages: inout MQTTSubscription.Iterator
+            ) async throws -> Void
+    ) async throws {
+        let broker = try await LoopbackBroker.start()
+        let watcher = try MQTTClient(broker.mqttURL, clientID: "watcher")
+        try await watcher.connect()
+        let subscription = try await watcher.subscribe(to: "home/kitchen/#", qos: .atLeastOnce)
+        broker.inject(.drop, .sent, .mqtt(.publish), client: "lamp-kitchen")
+        let program = try await CookbookProgram.smartHome.start(["--broker", broker.mqttURL, "kitchen=on"])
+        try await withTimeout(.patience, "the states of the lamp") {
+            var messages = subscription.makeAsyncIterator()
+            #expect(try await messages.next()?.text == "off")
+            #expect(try await messages.next()?.topic == "home/kitchen/lamp/set")
+            try await body(broker, watcher, program, &messages)
         }
         await watcher.disconnect()
         await broker.stop()

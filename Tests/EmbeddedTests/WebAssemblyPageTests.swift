@@ -52,7 +52,7 @@ struct WebAssemblyPageTests {
         await broker.stop()
     }
 
-    @Test func `Two tabs are two clients, which do not take each other over`() async throws {
+    @Test func `Two tabs are two clients, which do not take each other over, and a reload is another`() async throws {
         let files = try await EmbeddedProgram.page()
         var options = LoopbackBrokerOptions()
         // The page is a file.
@@ -68,6 +68,15 @@ struct WebAssemblyPageTests {
         try await first.wait(until: isConnected)
         let clients = Set(broker.clients)
         #expect(clients.count == 2, "\(clients)")
+        // A page that is loaded again has another engine, without the session of the one before.
+        try await first.evaluate("location.reload()")
+        #expect(try await eventually { broker.clients.contains { !clients.contains($0) } })
+        try await first.wait(until: isConnected)
+        // What cannot be published is said at the field.
+        let isInvalid = "(f.topic.value = 'a/#', f.querySelector('button').click(), !f.topic.validity.valid)"
+        try await first.wait(until: "(f => \(isInvalid))(document.querySelector('form'))")
+        try await first.evaluate("location.hash = '#not a URL', location.reload()")
+        try await first.wait(until: "document.getElementById('state').textContent.startsWith('cannot connect')")
         await browser.close()
         await broker.stop()
     }

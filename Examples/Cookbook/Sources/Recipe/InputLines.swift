@@ -3,28 +3,20 @@ import Synchronization
 
 /// The lines of standard input, each read when it is asked for, without holding up other tasks.
 public func inputLines() -> AsyncStream<String> {
-    let reader = LineReader()
-    return AsyncStream {
-        await reader.next()
-    } onCancel: {
-        reader.resume(returning: nil)
-    }
+    AsyncStream { await reading { readLine() } }
 }
 
-/// Waits for a line on a thread of its own, which cancellation does not have to wait for.
-private final class LineReader: Sendable {
-    private let queue = DispatchQueue(label: "standard input")
-    private let waiting = Mutex<CheckedContinuation<String?, Never>?>(nil)
-
-    func next() async -> String? {
+/// Calls a function that may block on a thread of its own. Nil if the task is cancelled before it returns.
+public func reading<Result: Sendable>(_ body: @escaping @Sendable () -> Result?) async -> Result? {
+    let waiting = Mutex<CheckedContinuation<Result?, Never>?>(nil)
+    @Sendable func resume(returning result: Result?) { waiting.withLock { $0.take() }?.resume(returning: result) }
+    return await withTaskCancellationHandler {
         await withCheckedContinuation { continuation in
             waiting.withLock { $0 = continuation }
             if Task.isCancelled { return resume(returning: nil) }
-            queue.async { self.resume(returning: readLine()) }
+            DispatchQueue(label: "reading").async { resume(returning: body()) }
         }
-    }
-
-    func resume(returning line: String?) {
-        waiting.withLock { $0.take() }?.resume(returning: line)
+    } onCancel: {
+        resume(returning: nil)
     }
 }

@@ -2,7 +2,7 @@
 
 /// Runs a program: reads its options, prints errors as a sentence, and ends it with 0, 1, or 64 for a wrong option.
 ///
-/// Ctrl-C and SIGTERM cancel the body, so that clients disconnect gracefully.
+/// Ctrl-C and SIGTERM cancel the body, so that clients disconnect gracefully; a second one ends the program at once.
 ///
 /// - Parameter takesArguments: whether there is a use for arguments that belong to no option.
 @MainActor public func recipe(
@@ -19,7 +19,10 @@
         let signals = [SIGINT, SIGTERM].map { number in
             signal(number, SIG_IGN)
             let source = DispatchSource.makeSignalSource(signal: number)
-            source.setEventHandler { task.cancel() }
+            source.setEventHandler {
+                if task.isCancelled { exit(128 + number) }
+                task.cancel()
+            }
             source.resume()
             return source
         }

@@ -1,11 +1,11 @@
 public import LoopbackBroker
 
-/// Calls `body` with the address of the broker that `--broker` names, or else of one inside this process.
+/// Calls `body` with the address of the broker that an option names, or else of one inside this process.
 public func withBroker<Result>(
-    _ options: Options, _ address: KeyPath<LoopbackBroker.URLs, String?> = \.mqtt,
+    _ options: Options, _ address: KeyPath<LoopbackBroker.URLs, String?> = \.mqtt, option: String = "--broker",
     isolation: isolated (any Actor)? = #isolation, _ body: (String) async throws -> Result
 ) async throws -> Result {
-    if let broker = options["--broker"] { return try await body(broker) }
+    if let broker = options[option] { return try await body(broker) }
     let broker = try await LoopbackBroker.start()
     do {
         let result = try await body(broker.urls[keyPath: address] ?? "")

@@ -18,14 +18,22 @@ await recipe(
     One end acknowledges a message when the other end has confirmed it: none is lost, some may come twice.
     """
 ) { options in
-    let brokers = try await (LoopbackBroker.start(), LoopbackBroker.start())
-    let mqttURL = try options["--mqtt"] ?? brokers.0.mqttURL
-    let stompURL = try options["--stomp"] ?? brokers.1.stompURL
-    var configuration = MQTTConfiguration(clientID: options["--name"] ?? "bridge-1")
+    try await withBroker(options, \.mqtt, option: "--mqtt") { mqttURL in
+        try await withBroker(options, \.stomp, option: "--stomp") { stompURL in
+            try await bridge(mqttURL, stompURL, name: options["--name"] ?? "bridge-1")
+        }
+    }
+}
+
+func bridge(_ mqttURL: String, _ stompURL: String, name: String) async throws {
+    var configuration = MQTTConfiguration(clientID: name)
     configuration.version = .v5_0
     configuration.cleanStart = false
     configuration.sessionExpiry = .seconds(86_400)
     let (mqtt, stomp) = (MQTTClient(mqttURL, configuration: configuration), STOMPClient(stompURL))
+    // Both wait for a server that is away, and say so.
+    let reports = [Task { await report(mqtt.states, of: mqttURL) }, Task { await report(stomp.states, of: stompURL) }]
+    defer { for report in reports { report.cancel() } }
     await mqtt.start()
     await stomp.start()
     let readings = try await mqtt.subscribe(to: "home/+/reading", qos: .atLeastOnce, acknowledgement: .manual)
@@ -47,6 +55,13 @@ await recipe(
     // Released while it is connected, the subscription would end for the session too, and readings would be lost.
     withExtendedLifetime(readings) {}
     if let failure { throw failure }
+}
+
+/// Says why there is no connection.
+func report<Failure>(_ states: Updates<ConnectionState<Failure>>, of url: String) async {
+    for await state in states {
+        if case .waiting(_, _, let failure) = state { complain("No connection to \(url): \(failure)") }
+    }
 }
 
 func carry(_ readings: MQTTSubscription, to stomp: STOMPClient) async throws {

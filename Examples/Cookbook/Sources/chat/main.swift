@@ -30,25 +30,33 @@ await recipe(
         configuration.will = try MQTTWill(Line(name: name, isPresent: false), to: room)
         try await MQTTClient(url, configuration: configuration).withConnection { client in
             let lines = try await client.subscribe(to: room)
-            let show = Task {
-                for try await element in lines {
-                    guard let line = try? element.value, line.name != name else { continue }
-                    let words = line.isPresent ? "\(line.name): \(line.text ?? "(is here)")" : "\(line.name) has left"
-                    print(words.printable)
-                }
-            }
             // The will has told the others that this person left, when a connection was lost.
             let returns = client.states.filter(\.isConnected).dropFirst()
-            let greet = Task { for await _ in returns { try await client.publish(Line(name: name), to: room) } }
             print("You are \(name) at \(url)")
             do {
-                try await client.publish(Line(name: name), to: room)
-                for await text in inputLines() { try await client.publish(Line(name: name, text: text), to: room) }
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    group.addTask {
+                        for try await element in lines {
+                            guard let line = try? element.value, line.name != name else { continue }
+                            let words =
+                                line.isPresent ? "\(line.name): \(line.text ?? "(is here)")" : "\(line.name) has left"
+                            print(words.printable)
+                        }
+                    }
+                    group.addTask { for await _ in returns { try await client.publish(Line(name: name), to: room) } }
+                    group.addTask {
+                        try await client.publish(Line(name: name), to: room)
+                        for await text in inputLines() {
+                            try await client.publish(Line(name: name, text: text), to: room)
+                        }
+                    }
+                    // The first that ends is the input, unless something fails: the subscription, for example.
+                    try await group.next()
+                    group.cancelAll()
+                }
             } catch let error as MQTTError where error.code == .cancelled {
                 // Ctrl-C came in the middle of a publish. The others are told all the same.
             }
-            show.cancel()
-            greet.cancel()
             // Ctrl-C cancels this task, but not the farewell, which waits for a lost connection for two seconds at most.
             let farewell = Task { try await client.publish(Line(name: name, isPresent: false), to: room) }
             let limit = Task {

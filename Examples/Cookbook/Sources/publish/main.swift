@@ -39,11 +39,16 @@ await recipe(
     var payloads: [[UInt8]] = []
     if let text = options["--message"] { payloads.append(Array(text.utf8)) }
     if let path = options["--file"] {
-        guard let data = FileManager.default.contents(atPath: path) else { throw UsageError("Cannot read \(path).") }
+        guard let data = await reading({ FileManager.default.contents(atPath: path) }) else {
+            throw UsageError("Cannot read \(path).")
+        }
         payloads.append(Array(data))
     }
     if options.has("--null") { payloads.append([]) }
-    if options.has("--stdin") { payloads.append(Array(FileHandle.standardInput.readDataToEndOfFile())) }
+    if options.has("--stdin") {
+        payloads.append(Array(await reading { FileHandle.standardInput.readDataToEndOfFile() } ?? Data()))
+    }
+    try Task.checkCancellation()
 
     let client = MQTTClient(options["--broker"] ?? "mqtt://localhost", configuration: configuration)
     try await client.withConnection { client in

@@ -51,7 +51,8 @@ func control(_ commands: [(room: String, power: Lamp.Power)], _ url: String) asy
             // Anybody may publish bytes that are no text.
             let value = (try? state.value) ?? "?"
             print("\(state.captures[0]): \(value)\(state.isRetained ? " (as it was)" : "")".printable)
-            if state.message.properties.userProperty("by") != nil { left -= 1 }
+            // Not those that an earlier command has left at the broker.
+            if !state.isRetained, state.message.properties.userProperty("by") != nil { left -= 1 }
             if left == 0 { break }
         }
     }
