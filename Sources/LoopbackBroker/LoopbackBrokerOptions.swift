@@ -120,15 +120,17 @@ public struct LoopbackBrokerLimits: Sendable {
     public var maximumInFlight = 1_024
 
     /// Bytes that wait in memory for one connection's socket before messages start to wait in their queue (MQTT, STOMP
-    /// queues) or are dropped (STOMP topics).
+    /// queues, STOMP topics with an acknowledging mode) or are dropped (STOMP topics otherwise).
     public var maximumOutboxBytes = 1 << 20
 
-    /// The messages that one STOMP queue keeps while it has no consumer with room; beyond it the oldest is dropped.
+    /// The messages that one STOMP queue, or one subscription to a topic that is durable or has an acknowledging mode, keeps
+    /// while it has no consumer with room; beyond it the oldest is dropped.
     public var maximumQueueMessages = 10_000
     /// The same in bytes of bodies.
     public var maximumQueueBytes = 16 << 20
 
-    /// The messages that one STOMP subscription with an acknowledging mode may hold unacknowledged.
+    /// The messages that one STOMP subscription with an acknowledging mode may hold unacknowledged;
+    /// further ones wait.
     public var maximumPrefetch = 1_000
 
     /// The number of retained messages; beyond it no further topic is retained.
@@ -136,8 +138,9 @@ public struct LoopbackBrokerLimits: Sendable {
     /// The same in bytes of topics and payloads.
     public var maximumRetainedBytes = 64 << 20
 
-    /// The number of MQTT sessions, and of STOMP queues, that exist at the same time. Beyond it the session that has
-    /// been without a connection for longest ends; clients are refused only if all sessions have connections.
+    /// The number of MQTT sessions, and of STOMP queues, that exist at the same time. A subscription to a topic that is
+    /// durable or has an acknowledging mode counts as a queue. Beyond the limit the session that has been without a connection
+    /// for longest ends; clients are refused only if all sessions have connections.
     public var maximumSessions = 10_000
 
     /// The highest QoS of MQTT messages: 5.0 clients learn it from CONNACK, a CONNECT whose will is above it is refused, a

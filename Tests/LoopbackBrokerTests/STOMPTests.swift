@@ -162,6 +162,86 @@ import Testing
         }
     }
 
+    @Test func `what a subscription to a topic has not acknowledged waits, and what it rejects comes again`()
+        async throws
+    {
+        try await withBroker { broker in
+            let client = try await RawClient.stomp(broker)
+            let sender = try await RawClient.stomp(broker)
+            try await client.sendAndWait(
+                "SUBSCRIBE\nid:1\ndestination:/topic/t.>\nack:client-individual\nprefetch-count:1\nselector:key = '7'")
+            func send(_ text: String, key: String = "7") async throws {
+                try await sender.sendAndWait("SEND\ndestination:/topic/t.\(text)\nkey:\(key)", body: text)
+            }
+            try await send("a")
+            try await send("other", key: "8")
+            try await send("b")
+            let first = try await client.expectMessage("a")
+            #expect(first["destination"] == "/topic/t.a")
+            try await client.send("NACK\nid:\(first["ack"] ?? "")\nrequeue:true\n\n\0")
+            let again = try await client.expectMessage("a")
+            #expect(again["redelivered"] == "true")
+            #expect(again["message-id"] == first["message-id"])
+            try await client.send("ACK\nid:\(again["ack"] ?? "")\n\n\0")
+            let second = try await client.expectMessage("b")
+            #expect(second["redelivered"] == nil)
+            #expect(broker.statistics.messagesDropped == 0)
+            try await client.sendAndWait("NACK\nid:\(second["ack"] ?? "")")
+            #expect(broker.statistics.messagesDropped == 1)
+            // It ends with the subscription, together with what waits for it.
+            try await send("c")
+            try await client.expectMessage("c")
+            try await client.sendAndWait("UNSUBSCRIBE\nid:1")
+            try await client.sendAndWait("SUBSCRIBE\nid:1\ndestination:/topic/t.>\nack:client")
+        }
+    }
+
+    @Test func `a message of a topic that is rejected goes where one of a queue goes`() async throws {
+        var options = LoopbackBrokerOptions()
+        options.refusedMessages = .deadLetterQueue("/queue/dead")
+        try await withBroker(options) { broker in
+            let client = try await RawClient.stomp(broker)
+            try await client.sendAndWait("SUBSCRIBE\nid:1\ndestination:/topic/t\nack:client")
+            await broker.publish("x", to: "t")
+            let message = try await client.expectMessage("x")
+            try await client.sendAndWait("NACK\nid:\(message["ack"] ?? "")")
+            try await client.send("SUBSCRIBE\nid:2\ndestination:/queue/dead\n\n\0")
+            #expect(try await client.expectMessage("x")["destination"] == "/queue/dead")
+            #expect(broker.statistics.messagesDropped == 0)
+        }
+    }
+
+    @Test func `the messages that wait for a subscription to a topic are bounded, and the oldest are dropped`()
+        async throws
+    {
+        var options = LoopbackBrokerOptions()
+        options.limits.maximumQueueMessages = 2
+        try await withBroker(options) { broker in
+            let client = try await RawClient.stomp(broker)
+            try await client.sendAndWait("SUBSCRIBE\nid:1\ndestination:/topic/t\nack:client\nprefetch-count:1")
+            for number in 0..<5 { await broker.publish("\(number)", to: "t") }
+            let first = try await client.expectMessage("0")
+            #expect(broker.statistics.messagesDropped == 2)
+            try await client.send("ACK\nid:\(first["ack"] ?? "")\n\n\0")
+            try await client.expectMessage("3")
+        }
+    }
+
+    @Test func `a durable subscription keeps only what its selector accepts`() async throws {
+        var options = LoopbackBrokerOptions()
+        options.limits.maximumQueueMessages = 1
+        try await withBroker(options) { broker in
+            let durable = "SUBSCRIBE\nid:1\ndestination:/topic/t\ndurable-subscription-name:n\nselector:key = '7'"
+            let client = try await RawClient.stomp(broker, "client-id:c\n")
+            try await client.sendAndWait(durable)
+            try await client.sendAndWait("UNSUBSCRIBE\nid:1")
+            for key in ["7", "8"] { await broker.send(key, to: "/topic/t", headers: ["key": key]) }
+            try await client.send("\(durable)\n\n\0")
+            try await client.expectMessage("7")
+            #expect(broker.statistics.messagesDropped == 0)
+        }
+    }
+
     @Test func understandsAcknowledgementsOfAllVersions() async throws {
         try await withBroker { broker in
             for (version, ack) in [("1.0", "message-id:M"), ("1.1", "message-id:M\nsubscription:1"), ("1.2", "id:A")] {

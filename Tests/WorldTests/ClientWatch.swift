@@ -213,8 +213,9 @@ extension LoopbackBroker {
     /// Collects what is published to a topic from now on, as a durable subscription of STOMP does, but without a connection.
     func collect(topic: String) {
         hub.state.withLock { state in
-            let pattern = Destination(Destination.topicPrefix + topic)
-            state.router.queues[Self.collection(of: topic)] = QueueRecord(durablePattern: pattern)
+            var queue = QueueRecord()
+            queue.topics = Destination(Destination.topicPrefix + topic)
+            state.router.queues[Self.collection(of: topic)] = queue
         }
     }
 

@@ -11,14 +11,17 @@ struct Consumer: Sendable {
     var selector: Selector?
     /// The queue of a durable subscription to a topic; nil for all others.
     var durable: ByteKey?
-    /// The one queue that it consumes; nil for topics and patterns.
+    /// The one queue that it consumes; nil for patterns of queues, and for topics whose messages are not acknowledged.
     var queue: ByteKey?
     /// How many unacknowledged messages it may hold.
     var prefetch: Int
     /// What was delivered and not acknowledged, oldest first.
     var unacknowledged: [Unacknowledged] = []
 
-    var consumesQueues: Bool { destination.kind != .topic || durable != nil }
+    /// Messages of a topic that are to be acknowledged wait in a queue that is the consumer's own and ends with it, unless
+    /// they wait in that of a durable subscription.
+    var hasOwnQueue: Bool { destination.kind == .topic && durable == nil && ackMode != .auto }
+    var consumesQueues: Bool { destination.kind != .topic || durable != nil || hasOwnQueue }
     var hasCredit: Bool { ackMode == .auto || unacknowledged.count < prefetch }
 
     func accepts(_ message: Message) -> Bool { selector?.accepts(message.stompHeaders) ?? true }
@@ -29,8 +32,8 @@ struct Unacknowledged: Sendable {
     /// The number of the delivery, which rises.
     var delivery: UInt64
     var entry: QueuedMessage
-    /// Where it came from; nil for a topic, whose messages do not come back.
-    var queue: ByteKey?
+    /// Where it came from.
+    var queue: ByteKey
 }
 
 /// A message in a queue.
@@ -53,8 +56,10 @@ struct QueueRecord: Sendable {
     var cursor = 0
     /// The connection that a temporary queue belongs to.
     var owner: Router.ConnectionID?
-    /// The topics that a durable subscription collects.
-    var durablePattern: Destination?
+    /// The topics whose messages it collects for a subscription; nil for a queue that clients send to.
+    var topics: Destination?
+    /// Which of these messages it collects; nil for all.
+    var selector: Selector?
 }
 
 /// What the router knows of a STOMP connection.

@@ -40,7 +40,7 @@ extension Router {
             consumer.prefetch = min(count, limits.maximumPrefetch)
         }
         if destination.kind == .topic, let name = request.headers["durable-subscription-name"] {
-            consumer.durable = try makeDurable(name, record, destination)
+            consumer.durable = try makeDurable(name, record, destination, consumer.selector)
         }
         let index = add(consumer)
         stompConnections[connection]?.consumers.append(index)
@@ -86,13 +86,13 @@ extension Router {
     }
 
     private mutating func makeDurable(
-        _ name: String, _ record: STOMPConnectionRecord, _ destination: Destination
+        _ name: String, _ record: STOMPConnectionRecord, _ destination: Destination, _ selector: Selector?
     ) throws(STOMPRefusal) -> ByteKey {
         guard let clientID = record.clientID else {
             throw STOMPRefusal(message: "a durable subscription needs a client-id in CONNECT")
         }
         let queue = ByteKey(Self.durablePrefix(clientID) + name)
-        if let old = queues[queue], old.durablePattern?.text.hasSameBytes(as: destination.text) != true {
+        if let old = queues[queue], old.topics?.text.hasSameBytes(as: destination.text) != true {
             guard old.consumers.isEmpty else {
                 throw STOMPRefusal(
                     message: "the durable subscription '\(name)' is in use for another destination")
@@ -102,8 +102,9 @@ extension Router {
         }
         if queues[queue] == nil {
             try makeQueue(queue)
-            queues[queue]?.durablePattern = destination
+            queues[queue]?.topics = destination
         }
+        queues[queue]?.selector = selector
         return queue
     }
 
@@ -113,7 +114,7 @@ extension Router {
     mutating func forgetDurableSubscriptions(of clientID: String) -> Bool {
         let prefix = Self.durablePrefix(clientID)
         let mine = queues.filter { name, queue in
-            queue.durablePattern != nil && queue.consumers.isEmpty && name.text.utf8.starts(with: prefix.utf8)
+            queue.topics != nil && queue.consumers.isEmpty && name.text.utf8.starts(with: prefix.utf8)
         }
         for name in mine.keys { queues[name] = nil }
         forgetRoutes()
@@ -125,7 +126,7 @@ extension Router {
         _ index: Int, at now: Int64, into effects: inout RouterEffects
     ) throws(STOMPRefusal) {
         guard let consumer = consumers[index] else { return }
-        if consumer.destination.hasWildcards && consumer.durable == nil {
+        if consumer.destination.hasWildcards && consumer.destination.kind != .topic {
             wildcardConsumers.append(index)
             for name in queueNames(where: { name, _ in isMatch(consumer, name) }) {
                 queues[name]?.consumers.append(index)
@@ -133,8 +134,17 @@ extension Router {
             }
             return
         }
-        let name = consumer.durable ?? queueName(consumer.destination, for: consumer.connection)
-        if queues[name] == nil { try makeQueue(consumer.destination, name, for: consumer.connection) }
+        let name: ByteKey
+        if consumer.hasOwnQueue {
+            // No client can send to it or consume it: the name is that of a topic.
+            name = ByteKey("\(Destination.topicPrefix)\(index)")
+            try makeQueue(name)
+            queues[name]?.topics = consumer.destination
+            queues[name]?.selector = consumer.selector
+        } else {
+            name = consumer.durable ?? queueName(consumer.destination, for: consumer.connection)
+            if queues[name] == nil { try makeQueue(consumer.destination, name, for: consumer.connection) }
+        }
         consumers[index]?.queue = name
         queues[name]?.consumers.append(index)
         dispatch(name, at: now, into: &effects)
@@ -163,9 +173,8 @@ extension Router {
         wildcardConsumers.removeAll { $0 == index }
         let mine = queueNames(of: consumer, index)
         for name in mine { queues[name]?.consumers.removeAll { $0 == index } }
-        for held in consumer.unacknowledged.reversed() {
-            if let queue = held.queue { giveBack(held.entry, to: queue) }
-        }
+        if consumer.hasOwnQueue, let queue = consumer.queue { queues[queue] = nil }
+        for held in consumer.unacknowledged.reversed() { giveBack(held.entry, to: held.queue) }
         for name in mine { dispatch(name, at: now, into: &effects) }
     }
 }

@@ -18,7 +18,9 @@ extension Router {
         }
         for (list, group) in route.groups { publish(message, toGroup: group, of: list, into: &effects) }
         if !route.consumers.isEmpty { publish(message, toConsumers: route.consumers, at: now, into: &effects) }
-        for queue in route.queues { enqueue(message, in: queue, at: now, into: &effects) }
+        for queue in route.queues where queues[queue]?.selector?.accepts(message.stompHeaders) != false {
+            enqueue(message, in: queue, at: now, into: &effects)
+        }
         return !route.targets.isEmpty || !route.groups.isEmpty || !route.consumers.isEmpty || !route.queues.isEmpty
     }
 
@@ -33,10 +35,6 @@ extension Router {
         let entry = QueuedMessage(message: message, number: nextMessage)
         for index in indexes {
             guard let consumer = consumers[index], consumer.accepts(message) else { continue }
-            guard consumer.hasCredit else {
-                effects.dropped += 1
-                continue
-            }
             deliver(entry, to: index, from: nil, into: &effects)
         }
     }
@@ -86,7 +84,7 @@ extension Router {
         var targets: [Int: Int] = [:]
         let parts = Destination.parts(of: TopicNaming.exchanged(topic))
         route.consumers = topicConsumers.filter { consumers[$0]?.destination.matches(parts) ?? false }
-        route.queues = queueNames { _, queue in queue.durablePattern?.matches(parts) ?? false }
+        route.queues = queueNames { _, queue in queue.topics?.matches(parts) ?? false }
         for list in filters.matches(topic) {
             for (session, subscription) in lists[list].subscribers {
                 let index: Int

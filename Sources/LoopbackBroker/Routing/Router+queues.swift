@@ -170,7 +170,7 @@ extension Router {
 
     private mutating func removeIdleQueues() {
         let idle = queues.filter { _, queue in
-            queue.messages.isEmpty && queue.durablePattern == nil && queue.owner == nil
+            queue.messages.isEmpty && queue.topics == nil && queue.owner == nil
                 && queue.consumers.allSatisfy { wildcardConsumers.contains($0) }
         }
         for name in idle.keys { queues[name] = nil }
@@ -242,7 +242,8 @@ extension Router {
         var entry = entry
         entry.deliveries += 1
         var number: UInt64 = 0
-        if consumer.ackMode != .auto {
+        // What is acknowledged always comes from a queue.
+        if consumer.ackMode != .auto, let queue {
             nextDelivery += 1
             number = nextDelivery
             consumers[index]?.unacknowledged.append(Unacknowledged(delivery: number, entry: entry, queue: queue))
@@ -346,18 +347,16 @@ extension Router {
             for held in settled.reversed() where comesBack(held) {
                 var entry = held.entry
                 entry.wasRejected = true
-                if let queue = held.queue { giveBack(entry, to: queue) }
+                giveBack(entry, to: held.queue)
             }
             for held in settled where !comesBack(held) {
-                guard let queue = held.queue else { continue }
-                if let dead = deadLetterQueue, dead != queue {
+                if let dead = deadLetterQueue, dead != held.queue {
                     enqueue(held.entry.message.moved(to: dead.text), in: dead, at: now, into: &effects)
                 } else {
                     effects.dropped += 1
                 }
             }
         }
-        guard consumer.consumesQueues else { return }
         for name in queueNames(of: consumer, index) { dispatch(name, at: now, into: &effects) }
     }
 }

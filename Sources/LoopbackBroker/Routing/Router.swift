@@ -28,7 +28,7 @@ package struct Router: Sendable {
     var stompConnections: [ConnectionID: STOMPConnectionRecord] = [:]
     var consumers: [Int: Consumer] = [:]
     var nextConsumer = 0
-    /// Consumers of topics, but for durable ones.
+    /// Consumers of topics that have no queue.
     var topicConsumers: [Int] = []
     /// Consumers of queues by pattern.
     var wildcardConsumers: [Int] = []
@@ -127,6 +127,6 @@ struct Route: Sendable {
     var groups: [(list: Int, group: Int)] = []
     /// Subscriptions of STOMP clients.
     var consumers: [Int] = []
-    /// Durable subscriptions of STOMP clients.
+    /// The queues of those that are durable or acknowledge.
     var queues: [ByteKey] = []
 }
