@@ -123,6 +123,27 @@ import Testing
         }
     }
 
+    @Test func `after DISCONNECT with any reason but normal disconnection the will is published`() async throws {
+        try await withBroker { broker in
+            let watcher = try await RawClient.mqtt(broker, MQTTBytes.connect("watcher"))
+            try await watcher.send(MQTTBytes.subscribe("gone/#"))
+            try await watcher.expect([0x90, 3, 0, 1, 0])
+            for reason in [0x00, 0x04, 0x80, 0x81, 0x82, 0x83, 0x90, 0x93, 0x94, 0x95, 0x96, 0x97, 0x98, 0x99]
+                as [UInt8]
+            {
+                let client = try await RawClient.open(broker.ports.mqtt)
+                try await client.send(
+                    MQTTBytes.connect("client", level: 5, will: ("gone/\(reason)", "x", 0, false)))
+                let connack = try await client.read(5)
+                _ = try await client.read(Int(connack[4]))
+                try await client.send([0xE0, 1, reason])
+                try await client.expectEnd()
+                if reason != 0 { try await watcher.expect(MQTTBytes.publish("gone/\(reason)", "x")) }
+                try await watcher.expectNothing(before: MQTTBytes.ping, [0xD0, 0])
+            }
+        }
+    }
+
     @Test func publishesTheWillWhenAConnectionBreaksAndNotAfterDisconnect() async throws {
         try await withBroker { broker in
             let watcher = try await RawClient.mqtt(broker, MQTTBytes.connect("watcher"))

@@ -26,8 +26,8 @@ struct MQTTClientHandler {
         case .subscribeReceived(let packet): subscribe(packet)
         case .unsubscribeReceived(let packet): unsubscribe(packet)
         case .disconnectReceived(let packet):
-            let keepsWill = packet.reasonCode == .disconnectWithWillMessage
-            ended(sendsWill: keepsWill, expiry: packet.properties.sessionExpiryInterval)
+            // Normal disconnection alone deletes the will [MQTT-3.14.4-3].
+            ended(sendsWill: packet.reasonCode != .normalDisconnection, expiry: packet.properties.sessionExpiryInterval)
         case .connectionFailed: ended(sendsWill: true)
         default: break
         }
