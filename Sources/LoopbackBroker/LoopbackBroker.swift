@@ -131,7 +131,7 @@ public final class LoopbackBroker: Sendable {
     public var sessionCount: Int { hub.state.withLock { $0.router.sessionCount } }
 
     /// The number of retained messages.
-    public var retainedCount: Int { hub.state.withLock { $0.router.retainedCount } }
+    public var retainedCount: Int { hub.state.withLock { $0.router.retainedCount(at: hub.loop.now) } }
 
     /// What the broker has done since it started.
     public var statistics: LoopbackStatistics { hub.counters.statistics }

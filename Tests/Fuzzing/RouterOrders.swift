@@ -24,7 +24,8 @@ enum RouterOrders {
         while !clients.input.bytes.isEmpty {
             clients.step()
             require(clients.router.sessionCount <= limits.maximumSessions, "too many sessions")
-            require(clients.router.retainedCount <= limits.maximumRetainedMessages, "too many retained messages")
+            require(
+                clients.router.retainedCount(at: 0) <= limits.maximumRetainedMessages, "too many retained messages")
         }
         clients.leave()
     }

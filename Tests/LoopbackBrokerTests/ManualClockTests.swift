@@ -277,6 +277,18 @@ import Transport
         }
     }
 
+    @Test func `a retained message is not counted when it has expired`() async throws {
+        try await withMQTT { broker, client, clock in
+            var properties = MQTTProperties()
+            properties.messageExpiryInterval = 30
+            try await client.publish("1", to: "a", qos: .atLeastOnce, retain: true, properties: properties)
+            await clock.advance(by: .seconds(29))
+            #expect(broker.retainedCount == 1)
+            await clock.advance(by: .seconds(1))
+            #expect(broker.retainedCount == 0)
+        }
+    }
+
     // MARK: Timeouts and latency
 
     @Test func requestsTimeOut() async throws {

@@ -14,18 +14,17 @@ package struct OutgoingPublish: Sendable {
 
 /// Messages that wait for one MQTT session: bounded by count and bytes, in order within QoS 0 and within QoS 1 and 2.
 ///
-/// When it is full the oldest QoS 0 message is dropped, or the new message if no QoS 0 message is queued.
+/// When it is full the messages that have expired are dropped, then the oldest QoS 0 message, or the new message if no QoS 0
+/// message is queued.
 package struct SessionQueue: Sendable {
-    private struct Entry {
-        var number: UInt64
-        var item: OutgoingPublish
-    }
-
-    private var unreliable = Ring<Entry>()
-    private var reliable = Ring<Entry>()
+    private var unreliable = Lane()
+    private var reliable = Lane()
     private var nextNumber: UInt64 = 0
+    /// The numbers of messages that expire, also of some that have left the queue.
+    private var expiries = Expiries<UInt64>()
     private let countLimit: Int
     private let byteLimit: Int
+    package private(set) var count = 0
     private(set) var bytes = 0
     /// The number of messages that were dropped since the last call.
     private var dropped = 0
@@ -35,41 +34,131 @@ package struct SessionQueue: Sendable {
         self.byteLimit = byteLimit
     }
 
-    package var count: Int { unreliable.count + reliable.count }
     package var isEmpty: Bool { count == 0 }
 
-    package mutating func append(_ item: OutgoingPublish) {
-        while count >= countLimit || bytes + item.message.size > byteLimit {
+    package mutating func append(_ item: OutgoingPublish, at now: Int64) {
+        if !hasRoom(for: item) { removeExpired(at: now) }
+        while !hasRoom(for: item) {
             dropped += 1
             guard let victim = unreliable.popFirst() else { return }
-            bytes -= victim.item.message.size
+            forget(victim)
         }
-        let entry = Entry(number: nextNumber, item: item)
+        if item.qos == .atMostOnce {
+            unreliable.append(item, number: nextNumber)
+        } else {
+            reliable.append(item, number: nextNumber)
+        }
+        expiries.insert(nextNumber, expiry: item.message.expiry)
         nextNumber += 1
+        count += 1
         bytes += item.message.size
-        if item.qos == .atMostOnce { unreliable.append(entry) } else { reliable.append(entry) }
+        if max(unreliable.length + reliable.length, expiries.count) > 2 * count + 64 { compact() }
     }
 
     /// Takes the oldest message out for which `canTake` holds, of those at the two heads.
     package mutating func popFirst(where canTake: (QoS) -> Bool) -> OutgoingPublish? {
         let reliableFirst = (reliable.first?.number ?? .max) < (unreliable.first?.number ?? .max)
         for takesReliable in [reliableFirst, !reliableFirst] {
-            guard let head = takesReliable ? reliable.first : unreliable.first, canTake(head.item.qos) else { continue }
-            _ = takesReliable ? reliable.popFirst() : unreliable.popFirst()
-            bytes -= head.item.message.size
-            return head.item
+            let head = takesReliable ? reliable.first : unreliable.first
+            guard let qos = head?.item?.qos, canTake(qos) else { continue }
+            let item = takesReliable ? reliable.popFirst() : unreliable.popFirst()
+            if let item { forget(item) }
+            return item
         }
         return nil
     }
 
     /// Forgets the QoS 0 messages, which do not outlive a connection.
     package mutating func removeUnreliable() {
-        while let victim = unreliable.popFirst() { bytes -= victim.item.message.size }
+        while let victim = unreliable.popFirst() { forget(victim) }
     }
 
     /// How many messages were dropped since the last call.
     package mutating func takeDropped() -> Int {
         defer { dropped = 0 }
         return dropped
+    }
+
+    // MARK: Parts
+
+    private func hasRoom(for item: OutgoingPublish) -> Bool {
+        count < countLimit && bytes + item.message.size <= byteLimit
+    }
+
+    private mutating func forget(_ item: OutgoingPublish) {
+        count -= 1
+        bytes -= item.message.size
+    }
+
+    private mutating func removeExpired(at now: Int64) {
+        while let number = expiries.popExpired(at: now) {
+            guard let item = reliable.remove(number) ?? unreliable.remove(number) else { continue }
+            forget(item)
+            dropped += 1
+        }
+    }
+
+    /// Forgets what is left of messages that are gone.
+    private mutating func compact() {
+        reliable.compact()
+        unreliable.compact()
+        expiries = Expiries()
+        for item in [reliable.items, unreliable.items].joined() {
+            expiries.insert(item.number, expiry: item.expiry)
+        }
+    }
+
+    /// Messages in the order of their numbers.
+    private struct Lane: Sendable {
+        struct Entry {
+            var number: UInt64
+            /// Nil once it was removed from the middle; never at the head.
+            var item: OutgoingPublish?
+        }
+
+        private var entries = Ring<Entry>()
+
+        var length: Int { entries.count }
+        var first: Entry? { entries.first }
+        var items: [(number: UInt64, expiry: Int64)] {
+            (0..<entries.count).compactMap { position in
+                entries[position].item.map { (entries[position].number, $0.message.expiry) }
+            }
+        }
+
+        mutating func append(_ item: OutgoingPublish, number: UInt64) {
+            entries.append(Entry(number: number, item: item))
+        }
+
+        mutating func popFirst() -> OutgoingPublish? {
+            let item = entries.popFirst()?.item
+            removeHead()
+            return item
+        }
+
+        mutating func remove(_ number: UInt64) -> OutgoingPublish? {
+            var (low, high) = (0, entries.count)
+            while low < high {
+                let middle = (low + high) / 2
+                if entries[middle].number < number { low = middle + 1 } else { high = middle }
+            }
+            guard low < entries.count, entries[low].number == number else { return nil }
+            let item = entries[low].item
+            entries[low].item = nil
+            removeHead()
+            return item
+        }
+
+        mutating func compact() {
+            var left = Ring<Entry>()
+            while let entry = entries.popFirst() {
+                if entry.item != nil { left.append(entry) }
+            }
+            entries = left
+        }
+
+        private mutating func removeHead() {
+            while let head = entries.first, head.item == nil { _ = entries.popFirst() }
+        }
     }
 }

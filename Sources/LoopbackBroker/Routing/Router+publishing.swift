@@ -7,16 +7,16 @@ extension Router {
     /// - Returns: whether anybody did.
     @discardableResult
     package mutating func publish(_ message: Message, at now: Int64, into effects: inout RouterEffects) -> Bool {
-        if message.isRetained { retain(message, into: &effects) }
+        if message.isRetained { retain(message, at: now, into: &effects) }
         let route = route(of: message.topic)
         for target in route.targets {
             if target.noLocal && target.session == message.publisher { continue }
             let item = OutgoingPublish(
                 message: message, qos: min(message.qos, target.qos),
                 retain: message.isRetained && target.retainAsPublished, identifiers: target.identifiers)
-            send(item, to: target.session, into: &effects)
+            send(item, to: target.session, at: now, into: &effects)
         }
-        for (list, group) in route.groups { publish(message, toGroup: group, of: list, into: &effects) }
+        for (list, group) in route.groups { publish(message, toGroup: group, of: list, at: now, into: &effects) }
         if !route.consumers.isEmpty { publish(message, toConsumers: route.consumers, at: now, into: &effects) }
         for queue in route.queues where queues[queue]?.selector?.accepts(message.stompHeaders) != false {
             enqueue(message, in: queue, at: now, into: &effects)
@@ -40,7 +40,7 @@ extension Router {
     }
 
     private mutating func publish(
-        _ message: Message, toGroup group: Int, of list: Int, into effects: inout RouterEffects
+        _ message: Message, toGroup group: Int, of list: Int, at now: Int64, into effects: inout RouterEffects
     ) {
         let members = lists[list].groups[group].members
         let start = lists[list].groups[group].cursor
@@ -55,15 +55,17 @@ extension Router {
             message: message, qos: min(message.qos, subscription.qos),
             retain: message.isRetained && subscription.retainAsPublished,
             identifiers: subscription.identifier == 0 ? [] : [subscription.identifier])
-        send(item, to: session, into: &effects)
+        send(item, to: session, at: now, into: &effects)
     }
 
     /// To the connection of a session, or into its queue while it has none.
-    private mutating func send(_ item: OutgoingPublish, to session: Int, into effects: inout RouterEffects) {
+    private mutating func send(
+        _ item: OutgoingPublish, to session: Int, at now: Int64, into effects: inout RouterEffects
+    ) {
         if let connection = sessions[session]?.connection {
             effects.publishes.append((connection, item))
         } else if item.qos != .atMostOnce, sessions[session] != nil {
-            sessions[session]?.queue.append(item)
+            sessions[session]?.queue.append(item, at: now)
             effects.dropped += sessions[session]?.queue.takeDropped() ?? 0
         }
     }

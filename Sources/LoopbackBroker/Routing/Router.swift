@@ -24,6 +24,8 @@ package struct Router: Sendable {
 
     var retained: [ByteKey: Message] = [:]
     var retainedBytes = 0
+    /// The topics of those that expire, also of some that were replaced.
+    var retainedExpiries = Expiries<ByteKey>()
 
     var stompConnections: [ConnectionID: STOMPConnectionRecord] = [:]
     var consumers: [Int: Consumer] = [:]
@@ -61,8 +63,8 @@ package struct Router: Sendable {
     package var sessionCount: Int { sessionsByClient.count }
     /// The number of messages that wait in a queue of STOMP.
     package func queuedCount(_ destination: String) -> Int { queues[ByteKey(destination)]?.messages.count ?? 0 }
-    /// The number of retained messages.
-    package var retainedCount: Int { retained.count }
+    /// The number of retained messages that have not expired.
+    package func retainedCount(at now: Int64) -> Int { retained.values.lazy.filter { $0.expiry > now }.count }
 
     /// The names of some queues, in an order that is the same in each process.
     func queueNames(where isIncluded: (ByteKey, QueueRecord) -> Bool) -> [ByteKey] {

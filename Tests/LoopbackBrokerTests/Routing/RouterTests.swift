@@ -128,7 +128,7 @@ import Testing
         // The other has expired.
         bench.router.subscribe(a, request(.sendAtSubscribe), at: 10, into: &bench.effects)
         expectSent(&bench, ["1 t x 0 r"])
-        #expect(bench.router.retainedCount == 1)
+        #expect(bench.router.retainedCount(at: 10) == 1)
     }
 
     @Test func boundsRetainedMessages() {
@@ -138,8 +138,47 @@ import Testing
         bench.publish("a", retain: true)
         bench.publish("b", retain: true)
         bench.publish("a", "new", retain: true)
-        #expect(bench.router.retainedCount == 1)
+        #expect(bench.router.retainedCount(at: 0) == 1)
         #expect(bench.effects.dropped == 1)
+    }
+
+    @Test func `a retained message that has expired keeps no other from being retained`() {
+        var limits = LoopbackBrokerLimits()
+        limits.maximumRetainedMessages = 2
+        var bench = Bench(limits)
+        bench.publish("short", retain: true, expiry: 10)
+        bench.publish("replaced", retain: true, expiry: 10)
+        bench.publish("replaced", retain: true)
+        bench.publish("early", retain: true, at: 9)
+        #expect(bench.effects.dropped == 1)
+        bench.publish("late", retain: true, at: 10)
+        _ = bench.sent()
+        bench.subscribe(bench.open("reader").session, "#")
+        expectSent(&bench, ["1 late x 1 r", "1 replaced x 1 r"])
+    }
+
+    @Test func `messages that have expired keep no other from waiting for a session`() {
+        var limits = LoopbackBrokerLimits()
+        limits.maximumSessionMessages = 2
+        var bench = Bench(limits)
+        let first = bench.open("a", clean: false, expiry: .max)
+        bench.subscribe(first.session, "t")
+        bench.router.closeSession(
+            first.session, kept: MQTTSession(), queue: first.queue, sendsWill: false, at: 0, into: &bench.effects)
+        bench.publish("t", "lasting")
+        bench.publish("t", "short", expiry: 10)
+        bench.publish("t", "early", at: 9)
+        #expect(bench.effects.dropped == 1)
+        bench.publish("t", "late", at: 10)
+        // The expired one counts as dropped too.
+        #expect(bench.effects.dropped == 2)
+        var queue = bench.open("a", clean: false, expiry: .max).queue
+        var left: [String] = []
+        while let next = queue.popFirst(where: { _ in true }) {
+            left.append(String(decoding: next.message.payload, as: UTF8.self))
+        }
+        #expect(left == ["lasting", "late"])
+        #expect(queue.bytes == 0)
     }
 
     @Test func queuesForASessionThatIsAwayUntilItExpires() {
@@ -207,12 +246,12 @@ import Testing
                 message: Message(topic: "", payload: Array(payload.utf8), qos: qos), qos: qos, retain: false)
         }
         var queue = SessionQueue(countLimit: 3, byteLimit: 100)
-        queue.append(item("a", .atMostOnce))
-        queue.append(item("b", .atLeastOnce))
-        queue.append(item("c", .atMostOnce))
-        queue.append(item("d", .atLeastOnce))
-        queue.append(item("e", .atLeastOnce))
-        queue.append(item("f", .atLeastOnce))
+        queue.append(item("a", .atMostOnce), at: 0)
+        queue.append(item("b", .atLeastOnce), at: 0)
+        queue.append(item("c", .atMostOnce), at: 0)
+        queue.append(item("d", .atLeastOnce), at: 0)
+        queue.append(item("e", .atLeastOnce), at: 0)
+        queue.append(item("f", .atLeastOnce), at: 0)
         let dropped = queue.takeDropped()
         #expect(dropped == 3)
         var left: [String] = []
@@ -220,7 +259,7 @@ import Testing
             left.append(String(decoding: next.message.payload, as: UTF8.self))
         }
         #expect(left == ["b", "d", "e"])
-        queue.append(item(String(repeating: "x", count: 101), .atLeastOnce))
+        queue.append(item(String(repeating: "x", count: 101), .atLeastOnce), at: 0)
         #expect(queue.isEmpty && queue.bytes == 0)
     }
 
