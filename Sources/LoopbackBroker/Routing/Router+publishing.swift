@@ -10,10 +10,10 @@ extension Router {
         if message.isRetained { retain(message, at: now, into: &effects) }
         let route = route(of: message.topic)
         for target in route.targets {
-            if target.noLocal && target.session == message.publisher { continue }
+            guard let terms = target.session == message.publisher ? target.ownTerms : target.terms else { continue }
             let item = OutgoingPublish(
-                message: message, qos: min(message.qos, target.qos),
-                retain: message.isRetained && target.retainAsPublished, identifiers: target.identifiers)
+                message: message, qos: min(message.qos, terms.qos),
+                retain: message.isRetained && terms.retainAsPublished, identifiers: terms.identifiers)
             send(item, to: target.session, at: now, into: &effects)
         }
         for (list, group) in route.groups { publish(message, toGroup: group, of: list, at: now, into: &effects) }
@@ -79,8 +79,7 @@ extension Router {
         return made
     }
 
-    /// One target for each session, whatever number of its subscriptions match, at the highest QoS of them and with
-    /// all their identifiers [MQTT-3.3.5-1, 3.3.4-4].
+    /// One target for each session, whatever number of its subscriptions match.
     private func makeRoute(_ topic: String) -> Route {
         var route = Route()
         var targets: [Int: Int] = [:]
@@ -95,15 +94,9 @@ extension Router {
                 } else {
                     index = route.targets.count
                     targets[session] = index
-                    route.targets.append(
-                        Route.Target(
-                            session: session, qos: .atMostOnce, retainAsPublished: false, noLocal: true,
-                            identifiers: []))
+                    route.targets.append(Route.Target(session: session))
                 }
-                route.targets[index].qos = max(route.targets[index].qos, subscription.qos)
-                if subscription.retainAsPublished { route.targets[index].retainAsPublished = true }
-                if !subscription.noLocal { route.targets[index].noLocal = false }
-                if subscription.identifier != 0 { route.targets[index].identifiers.append(subscription.identifier) }
+                route.targets[index].add(subscription)
             }
             for group in lists[list].groups.indices { route.groups.append((list, group)) }
         }

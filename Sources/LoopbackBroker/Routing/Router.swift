@@ -117,11 +117,34 @@ struct ShareGroup: Sendable {
 struct Route: Sendable {
     struct Target: Sendable {
         var session: Int
-        var qos: QoS
-        var retainAsPublished: Bool
-        /// Whether every subscription that matched asked not to get its own messages back.
-        var noLocal: Bool
-        var identifiers: [UInt32]
+        /// For the messages of others: what all its subscriptions that matched ask for.
+        var terms = Terms()
+        /// For its own messages: the same without subscriptions with No Local; nil if there is no other [MQTT-3.8.3-3].
+        var ownTerms: Terms?
+
+        init(session: Int) { self.session = session }
+
+        mutating func add(_ subscription: HeldSubscription) {
+            terms.add(subscription)
+            guard !subscription.noLocal else { return }
+            var own = ownTerms ?? Terms()
+            own.add(subscription)
+            ownTerms = own
+        }
+    }
+
+    /// How a session gets a message that several of its subscriptions match: at the highest QoS of them, and with all their
+    /// identifiers [MQTT-3.3.5-1, 3.3.4-4].
+    struct Terms: Sendable {
+        var qos = QoS.atMostOnce
+        var retainAsPublished = false
+        var identifiers: [UInt32] = []
+
+        mutating func add(_ subscription: HeldSubscription) {
+            qos = max(qos, subscription.qos)
+            if subscription.retainAsPublished { retainAsPublished = true }
+            if subscription.identifier != 0 { identifiers.append(subscription.identifier) }
+        }
     }
 
     var targets: [Target] = []

@@ -112,6 +112,18 @@ import Testing
         expectSent(&bench, ["1 t x 0 r"])
     }
 
+    @Test func `the subscription with noLocal says nothing about a client's own message that another one matches`() {
+        var bench = Bench()
+        let a = bench.open("a").session
+        let own = MQTTSubscriptionRequest(filter: "a/#", qos: .exactlyOnce, noLocal: true, retainAsPublished: true)
+        bench.router.subscribe(a, own, identifier: 1, at: 0, into: &bench.effects)
+        bench.subscribe(a, "a/b", .atMostOnce, identifier: 2)
+        bench.publish("a/b", qos: .exactlyOnce, retain: true, from: a)
+        expectSent(&bench, ["1 a/b x 0 [2]"])
+        bench.publish("a/b", qos: .exactlyOnce, retain: true)
+        expectSent(&bench, ["1 a/b x 2 r [1, 2]"])
+    }
+
     @Test func sendsRetainedMessagesAsTheSubscriptionSays() {
         var bench = Bench()
         let a = bench.open("a").session
