@@ -331,6 +331,55 @@ import Transport
         }
     }
 
+    @Test func `a refusal is delayed, and not lost`() async throws {
+        let clock = try ManualClock()
+        var options = LoopbackBrokerOptions()
+        options.users = [.init(name: "meter", password: "secret")]
+        let broker = try await LoopbackBroker.start(options, clock: clock)
+        await broker.setLatency(.seconds(8))
+        let mqtt = MQTTClient(try broker.mqttURL, clock: clock)
+        let stomp = STOMPClient(try broker.stompURL, clock: clock)
+        var arrivals = broker.arrivals().makeAsyncIterator()
+        let connecting = (Task { try await mqtt.connect() }, Task { try await stomp.connect() })
+        _ = await (arrivals.next(), arrivals.next())
+        await clock.advance(by: .seconds(8))
+        let errors = (
+            await #expect(throws: MQTTError.self) { try await connecting.0.value },
+            await #expect(throws: STOMPError.self) { try await connecting.1.value }
+        )
+        #expect(errors.0?.code == .badCredentials)
+        #expect(errors.1?.code == .badCredentials)
+        await broker.stop()
+    }
+
+    @Test func `the reason for which a connection ends is delayed, and not lost`() async throws {
+        try await withMQTT { broker, client, clock in
+            await broker.setLatency(.seconds(8))
+            var states = client.states.makeAsyncIterator()
+            #expect(await broker.disconnect("meter", message: "too busy"))
+            await clock.advance(by: .seconds(7))
+            #expect(client.state.isConnected)
+            await clock.advance(by: .seconds(1))
+            var failure: MQTTError?
+            while failure == nil, let state = await states.next() {
+                if case .waiting(_, _, let reason) = state { failure = reason }
+            }
+            #expect(failure.map { "\($0)" }?.contains("too busy") == true)
+        }
+        try await withSTOMP { broker, client, clock in
+            await broker.setLatency(.seconds(8))
+            var states = client.states.makeAsyncIterator()
+            let name = try #require(broker.clients.first)
+            #expect(await broker.disconnect(name, message: "too busy"))
+            await clock.advance(by: .seconds(8))
+            var failure: STOMPError?
+            while failure == nil, let state = await states.next() {
+                if case .waiting(_, _, let reason) = state { failure = reason }
+            }
+            #expect(failure.map { "\($0)" }?.contains("too busy") == true)
+        }
+    }
+
     @Test func `more than may be delayed waits without any work until there is room`() async throws {
         try await withMQTT { broker, client, clock in
             let messages = try await client.subscribe(to: "a", qos: .atMostOnce)

@@ -35,6 +35,7 @@ final class ServedStream: ByteStream, @unchecked Sendable {
 
     var callersMaySend: Bool { true }
     var peerName: String { inner.peerName }
+    var holdsBytesBack: Bool { !isFrozen && !delayed.isEmpty && delayed[delayed.count - 1].due > loop.now }
 
     var progress: StreamProgress {
         var progress = inner.progress

@@ -38,6 +38,8 @@ final class Lingering: LoopHandler, @unchecked Sendable {
     override func ready(_ readiness: Readiness, at now: Int64) {
         switch unsafe stream.read(into: loop.readBuffer) {
         case .bytes, .wouldBlock: break
+        // The peer may have ended its direction alone, and still wait for ours.
+        case .endOfStream where stream.holdsBytesBack: stream.detach()
         case .endOfStream, .failed: finish()
         }
     }
@@ -46,9 +48,11 @@ final class Lingering: LoopHandler, @unchecked Sendable {
         let progress = stream.progress
         if progress.movement == movement { resume() }
         movement = progress.movement
-        _ = closing.begin(at: now, progress)
-        guard progress.acknowledged < progress.written, !closing.isDue(at: now, progress) else {
-            return finish()
+        if !stream.holdsBytesBack {
+            _ = closing.begin(at: now, progress)
+            guard progress.acknowledged < progress.written, !closing.isDue(at: now, progress) else {
+                return finish()
+            }
         }
         loop.setDeadline(self, to: now.advanced(byNanoseconds: Self.pause))
     }

@@ -27,6 +27,8 @@ package protocol ByteStream: AnyObject, Sendable {
     var callersMaySend: Bool { get }
     /// Whether bytes that were written wait in this process, and are lost if it exits before they have left.
     var keepsWrittenBytes: Bool { get }
+    /// Whether bytes that were written are held back on purpose and leave by themselves when they are due; on the loop's thread.
+    var holdsBytesBack: Bool { get }
     /// The peer, for messages to people.
     var peerName: String { get }
     /// What a `failed` result of this stream means; `code` is what it carried.
@@ -39,6 +41,8 @@ extension ByteStream {
     package var written: Int { progress.written }
 
     package var keepsWrittenBytes: Bool { false }
+
+    package var holdsBytesBack: Bool { false }
 
     /// Writes `bytes` from `offset`, which it moves, to `end`, until all of them are written or the stream takes no more.
     ///
