@@ -133,7 +133,8 @@ public struct LoopbackBrokerLimits: Sendable {
     /// further ones wait.
     public var maximumPrefetch = 1_000
 
-    /// The number of retained messages; beyond it no further topic is retained.
+    /// The number of retained messages; beyond it no further topic is retained. A message that is not retained for a limit still
+    /// removes the one before.
     public var maximumRetainedMessages = 10_000
     /// The same in bytes of topics and payloads.
     public var maximumRetainedBytes = 64 << 20

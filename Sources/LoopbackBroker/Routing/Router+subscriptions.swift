@@ -100,15 +100,12 @@ extension Router {
     mutating func retain(_ message: Message, at now: Int64, into effects: inout RouterEffects) {
         removeExpiredRetained(at: now)
         let name = ByteKey(message.topic)
-        let old = retained[name]
-        if message.payload.isEmpty {
-            // An empty payload clears the topic [MQTT-3.3.1-6].
-            retained[name] = nil
-            retainedBytes -= old?.size ?? 0
-            return
-        }
-        let bytes = retainedBytes - (old?.size ?? 0) + message.size
-        guard bytes <= limits.maximumRetainedBytes, old != nil || retained.count < limits.maximumRetainedMessages else {
+        // The one before is stale, whatever becomes of this one [MQTT-3.3.1-5].
+        if let old = retained.removeValue(forKey: name) { retainedBytes -= old.size }
+        // An empty payload clears the topic [MQTT-3.3.1-6].
+        if message.payload.isEmpty { return }
+        let bytes = retainedBytes + message.size
+        guard bytes <= limits.maximumRetainedBytes, retained.count < limits.maximumRetainedMessages else {
             effects.dropped += 1
             return
         }

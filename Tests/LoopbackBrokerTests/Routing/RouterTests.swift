@@ -154,6 +154,19 @@ import Testing
         #expect(bench.effects.dropped == 1)
     }
 
+    @Test func `a message that cannot be retained takes the place of the one before all the same`() {
+        var limits = LoopbackBrokerLimits()
+        limits.maximumRetainedBytes = 4
+        var bench = Bench(limits)
+        bench.publish("a", "old", retain: true)
+        bench.publish("a", "too long", retain: true)
+        #expect(bench.effects.dropped == 1)
+        bench.publish("b", "new", retain: true)
+        _ = bench.sent()
+        bench.subscribe(bench.open("reader").session, "#")
+        expectSent(&bench, ["1 b new 1 r"])
+    }
+
     @Test func `a retained message that has expired keeps no other from being retained`() {
         var limits = LoopbackBrokerLimits()
         limits.maximumRetainedMessages = 2
