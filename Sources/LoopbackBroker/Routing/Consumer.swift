@@ -49,6 +49,7 @@ package struct QueuedMessage: Sendable {
 
 /// A queue: messages that wait, and those who consume them.
 struct QueueRecord: Sendable {
+    /// In the order of their numbers.
     var messages: [QueuedMessage] = []
     var bytes = 0
     var consumers: [Int] = []
@@ -60,6 +61,11 @@ struct QueueRecord: Sendable {
     var topics: Destination?
     /// Which of these messages it collects; nil for all.
     var selector: Selector?
+
+    mutating func putBack(_ entry: QueuedMessage) {
+        messages.insert(entry, at: messages.firstIndex { $0.number > entry.number } ?? messages.count)
+        bytes += entry.message.size
+    }
 }
 
 /// What the router knows of a STOMP connection.

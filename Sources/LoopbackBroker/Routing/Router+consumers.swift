@@ -10,7 +10,7 @@ extension Router {
     /// (STOMP 1.2 "ABORT", "ACK").
     package mutating func closeSTOMP(_ connection: ConnectionID, at now: Int64, into effects: inout RouterEffects) {
         guard let record = stompConnections.removeValue(forKey: connection) else { return }
-        for consumer in record.consumers.reversed() { removeConsumer(consumer, at: now, into: &effects) }
+        removeConsumers(record.consumers, at: now, into: &effects)
         for (name, queue) in queues where queue.owner == connection { queues[name] = nil }
     }
 
@@ -65,7 +65,7 @@ extension Router {
             throw STOMPRefusal(message: "there is no subscription '\(request.id ?? request.destination ?? "")'")
         }
         let durable = consumers[index]?.durable
-        removeConsumer(index, at: now, into: &effects)
+        removeConsumers([index], at: now, into: &effects)
         stompConnections[connection]?.consumers.removeAll { $0 == index }
         if let durable, queues[durable]?.consumers.isEmpty != false,
             request.headers.contains("durable-subscription-name")
@@ -165,16 +165,23 @@ extension Router {
         return queueNames { _, queue in queue.consumers.contains(index) }
     }
 
-    /// Forgets a consumer and gives back what it holds.
-    mutating func removeConsumer(_ index: Int, at now: Int64, into effects: inout RouterEffects) {
-        guard let consumer = consumers.removeValue(forKey: index) else { return }
+    /// Forgets consumers and gives back what they hold.
+    private mutating func removeConsumers(_ indexes: [Int], at now: Int64, into effects: inout RouterEffects) {
+        var held: [Unacknowledged] = []
+        var names: [ByteKey] = []
         forgetRoutes()
-        guard consumer.consumesQueues else { return topicConsumers.removeAll { $0 == index } }
-        wildcardConsumers.removeAll { $0 == index }
-        let mine = queueNames(of: consumer, index)
-        for name in mine { queues[name]?.consumers.removeAll { $0 == index } }
-        if consumer.hasOwnQueue, let queue = consumer.queue { queues[queue] = nil }
-        for held in consumer.unacknowledged.reversed() { giveBack(held.entry, to: held.queue) }
-        for name in mine { dispatch(name, at: now, into: &effects) }
+        for index in indexes {
+            guard let consumer = consumers.removeValue(forKey: index) else { continue }
+            topicConsumers.removeAll { $0 == index }
+            wildcardConsumers.removeAll { $0 == index }
+            held += consumer.unacknowledged
+            for name in queueNames(of: consumer, index) {
+                queues[name]?.consumers.removeAll { $0 == index }
+                if !names.contains(name) { names.append(name) }
+            }
+            if consumer.hasOwnQueue, let queue = consumer.queue { queues[queue] = nil }
+        }
+        giveBack(held.map { ($0.entry, $0.queue) })
+        for name in names { dispatch(name, at: now, into: &effects) }
     }
 }

@@ -190,11 +190,12 @@ extension Router {
         }
     }
 
-    /// To the front, where it was taken from.
-    mutating func giveBack(_ entry: QueuedMessage, to name: ByteKey) {
-        guard queues[name] != nil else { return }
-        queues[name]?.messages.insert(entry, at: 0)
-        queues[name]?.bytes += entry.message.size
+    /// Returns messages to their places in the queues that they were taken from.
+    mutating func giveBack(_ entries: [(entry: QueuedMessage, queue: ByteKey)]) {
+        // From behind, so that each place is found near the front.
+        for (entry, name) in entries.sorted(by: { $0.entry.number > $1.entry.number }) {
+            queues[name]?.putBack(entry)
+        }
     }
 
     /// Hands messages to consumers in turns, as long as any has room.
@@ -265,7 +266,8 @@ extension Router {
     /// A connection could not take messages that were for it: those of queues wait there again, or go to others.
     package mutating func takeBack(_ refused: [STOMPDelivery], at now: Int64, into effects: inout RouterEffects) {
         var names: [ByteKey] = []
-        for delivery in refused.reversed() {
+        var entries: [(QueuedMessage, ByteKey)] = []
+        for delivery in refused {
             if delivery.delivery != 0 {
                 consumers[delivery.consumer]?.unacknowledged.removeAll { $0.delivery == delivery.delivery }
             }
@@ -276,9 +278,10 @@ extension Router {
             stompConnections[delivery.connection]?.isFull = true
             var entry = delivery.entry
             entry.deliveries -= 1
-            giveBack(entry, to: queue)
+            entries.append((entry, queue))
             if !names.contains(queue) { names.append(queue) }
         }
+        giveBack(entries)
         for name in names { dispatch(name, at: now, into: &effects) }
     }
 
@@ -344,11 +347,12 @@ extension Router {
             let comesBack = { [refused] (held: Unacknowledged) in
                 requeues ?? (refused == .redeliverOnce && !held.entry.wasRejected)
             }
-            for held in settled.reversed() where comesBack(held) {
-                var entry = held.entry
-                entry.wasRejected = true
-                giveBack(entry, to: held.queue)
-            }
+            giveBack(
+                settled.filter(comesBack).map { held in
+                    var entry = held.entry
+                    entry.wasRejected = true
+                    return (entry, held.queue)
+                })
             for held in settled where !comesBack(held) {
                 if let dead = deadLetterQueue, dead != held.queue {
                     enqueue(held.entry.message.moved(to: dead.text), in: dead, at: now, into: &effects)

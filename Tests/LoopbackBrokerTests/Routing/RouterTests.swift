@@ -397,6 +397,28 @@ import Testing
         #expect(router.queuedCount("/queue/q") == 0)
     }
 
+    @Test func `messages of several subscriptions that end together come back in their order`() throws {
+        var router = Router()
+        var effects = RouterEffects()
+        for connection in 1...2 { router.openSTOMP(connection, clientID: nil) }
+        for id in ["a", "b"] {
+            let request = STOMPSubscribeRequest(
+                id: id, destination: "/queue/q", ackMode: .clientIndividual, selector: nil, receipt: nil, headers: [:])
+            try router.subscribe(1, request, at: 0, into: &effects)
+        }
+        for number in 1...4 {
+            let message = Message(topic: "/queue/q", payload: [UInt8(number)])
+            try router.send(1, message, to: "/queue/q", transaction: nil, at: 0, into: &effects)
+        }
+        #expect(effects.messages.map(\.subscriptionID) == ["a", "b", "a", "b"])
+        effects = RouterEffects()
+        router.closeSTOMP(1, at: 0, into: &effects)
+        #expect(effects.messages.isEmpty)
+        try router.subscribe(2, Self.subscription("/queue/q"), at: 0, into: &effects)
+        #expect(effects.messages.map { $0.entry.message.payload } == [[1], [2], [3], [4]])
+        #expect(effects.messages.allSatisfy { $0.isRedelivered })
+    }
+
     @Test func `a selector looks at the user properties of an MQTT message`() throws {
         var bench = Bench()
         bench.router.openSTOMP(1, clientID: nil)
