@@ -66,7 +66,8 @@ extension Router {
     ) throws(STOMPRefusal) {
         let steps = try take(transaction, of: connection).steps
         // Whole or not at all (STOMP 1.2 "COMMIT").
-        try checkRoom(for: steps, of: connection)
+        defer { committedQueues = [] }
+        try makeQueues(for: steps, of: connection)
         for step in steps {
             switch step {
             case .send(let message, let destination):
@@ -77,16 +78,18 @@ extension Router {
         }
     }
 
-    /// Finds out whether every message of a transaction has a queue, or can have one.
-    private mutating func checkRoom(for steps: [Transaction.Step], of connection: ConnectionID) throws(STOMPRefusal) {
-        var missing: Set<ByteKey> = []
+    /// Makes the queues for the messages of a transaction that have none, or none of them.
+    private mutating func makeQueues(for steps: [Transaction.Step], of connection: ConnectionID) throws(STOMPRefusal) {
+        var missing: [ByteKey: Destination] = [:]
         for case .send(_, let destination) in steps where destination.kind != .topic {
             let name = queueName(destination, for: connection)
+            committedQueues.insert(name)
             guard queues[name] == nil else { continue }
             try refuseIfGone(destination)
-            missing.insert(name)
+            missing[name] = destination
         }
         try makeRoom(forQueues: missing.count)
+        for (name, destination) in missing { try makeQueue(destination, name, for: connection) }
     }
 
     /// A temporary queue of another connection is made by that one alone.
@@ -169,8 +172,8 @@ extension Router {
     }
 
     private mutating func removeIdleQueues() {
-        let idle = queues.filter { _, queue in
-            queue.messages.isEmpty && queue.topics == nil && queue.owner == nil
+        let idle = queues.filter { name, queue in
+            !committedQueues.contains(name) && queue.messages.isEmpty && queue.topics == nil && queue.owner == nil
                 && queue.consumers.allSatisfy { wildcardConsumers.contains($0) }
         }
         for name in idle.keys { queues[name] = nil }

@@ -35,6 +35,8 @@ package struct Router: Sendable {
     /// Consumers of queues by pattern.
     var wildcardConsumers: [Int] = []
     var queues: [ByteKey: QueueRecord] = [:]
+    /// The queues of the transaction that is being committed: they are not removed however idle they are.
+    var committedQueues: Set<ByteKey> = []
     var nextMessage: UInt64 = 0
     var nextDelivery: UInt64 = 0
     let refused: LoopbackBrokerOptions.RefusedMessages

@@ -397,6 +397,27 @@ import Testing
         #expect(router.queuedCount("/queue/q") == 0)
     }
 
+    @Test func `a transaction is refused whole where its queues take each other's place`() throws {
+        var limits = LoopbackBrokerLimits()
+        limits.maximumSessions = 2
+        var router = Router(limits: limits)
+        var effects = RouterEffects()
+        for connection in 1...2 { router.openSTOMP(connection, clientID: nil) }
+        // One queue is idle, and the other holds a message.
+        try router.subscribe(2, Self.subscription("/queue/idle"), at: 0, into: &effects)
+        router.closeSTOMP(2, at: 0, into: &effects)
+        func send(_ destination: String, _ transaction: String? = nil) throws {
+            let message = Message(topic: destination, payload: [1])
+            try router.send(1, message, to: destination, transaction: transaction, at: 0, into: &effects)
+        }
+        try send("/queue/busy")
+        try router.begin(1, "t")
+        try send("/queue/idle", "t")
+        try send("/queue/new", "t")
+        #expect(throws: STOMPRefusal.self) { try router.commit(1, "t", at: 0, into: &effects) }
+        #expect(router.queuedCount("/queue/idle") == 0)
+    }
+
     @Test func `messages of several subscriptions that end together come back in their order`() throws {
         var router = Router()
         var effects = RouterEffects()
