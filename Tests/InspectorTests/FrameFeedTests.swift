@@ -63,7 +63,7 @@ struct FrameFeedTests {
         let feed = FrameFeed(frames.log)
         frames.add(10)
         #expect(frames.content.count.load(ordering: .relaxed) == 0)
-        let readers = try (0..<3).map { _ in try #require(feed.reader(since: 0, hello: "{}")) }
+        let readers = try (0..<3).map { _ in try #require(feed.reader(since: FramePosition(cursor: 0), hello: "{}")) }
         for round in 1...3 {
             for reader in readers {
                 var output: [UInt8] = []
@@ -151,7 +151,7 @@ struct FrameFeedTests {
         let frames = Frames(limit: 100)
         let feed = FrameFeed(frames.log)
         frames.add(10)
-        let first = try #require(feed.reader(since: 0, hello: "{}"))
+        let first = try #require(feed.reader(since: FramePosition(cursor: 0), hello: "{}"))
         defer { first.leave() }
         let start = try #require(feed.update(since: FramePosition(cursor: 0)))
         #expect(start.rows.count == 10 && start.missedCount == 0)
@@ -166,6 +166,23 @@ struct FrameFeedTests {
         #expect(cleared.rows.count == 2)
         #expect(cleared.missedCount == 0)
         #expect(cleared.position.cursor == 267)
+    }
+
+    @Test func `a page that connects again receives how many frames it missed, unless they were cleared`() throws {
+        let frames = Frames(limit: 100)
+        frames.add(260)
+        let router = PageRouter(frames: FrameService(frames.log), content: nil)
+        for (query, missed) in [("since=10&clears=0", 150), ("since=10&clears=1", 0), ("since=10", 0), ("since=0", 0)] {
+            var machine = PageMachine(router, LateReply())
+            let afterLock = PageMachine.AfterLock()
+            let head = Array("GET /\(router.token.text)/events?\(query) HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".utf8)
+            machine.connectionOpened(at: 0, into: afterLock)
+            _ = machine.receive(head.span.bytes, at: 0, into: afterLock)
+            machine.output = []
+            machine.handleTimeout(at: machine.nextDeadline, progress: OutputProgress(), into: afterLock)
+            let output = text(machine.output)
+            #expect(output.contains(#""cursor":260,"missed":\#(missed),"#), "\(query)")
+        }
     }
 
     @Test func `finds what a frame answers on its own connection, in the other direction`() {
@@ -190,7 +207,7 @@ struct FrameFeedTests {
     @Test func `marks the connections that a client opens again`() throws {
         let frames = Frames()
         let feed = FrameFeed(frames.log)
-        let reader = try #require(feed.reader(since: 0, hello: "{}"))
+        let reader = try #require(feed.reader(since: FramePosition(cursor: 0), hello: "{}"))
         defer { reader.leave() }
         frames.add(1, opens: true)
         frames.add(2)

@@ -24,15 +24,17 @@ final class FrameFeed: Sendable {
 
     /// One more page; nil when there are too many.
     ///
-    /// - Parameter hello: JSON that the page gets before the frames.
-    func reader(since cursor: UInt64, hello: String) -> FrameReader? {
+    /// - Parameters:
+    ///   - position: what the page has already.
+    ///   - hello: JSON that the page gets before the frames.
+    func reader(since position: FramePosition, hello: String) -> FrameReader? {
         let isWelcome = state.withLock { state in
             guard state.readers < Self.maximumReaders else { return false }
             state.readers += 1
             if state.rows == nil { state.rows = FrameRows() }
             return true
         }
-        return isWelcome ? FrameReader(self, since: cursor, hello: hello) : nil
+        return isWelcome ? FrameReader(self, since: position, hello: hello) : nil
     }
 
     func left() {
@@ -64,7 +66,9 @@ final class FrameFeed: Sendable {
 struct FramePosition: Equatable {
     /// The number of the last frame.
     var cursor: UInt64
-    /// The log's counters as the page knows them; nil before the first update.
+    /// How often the log had been cleared by then; nil if that is unknown.
+    var clearCount: Int?
+    /// The log's counters as the page knows them; nil before the first update of a connection.
     var status: FrameStatus?
 }
 

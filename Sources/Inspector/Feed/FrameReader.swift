@@ -17,10 +17,10 @@ final class FrameReader: @unchecked Sendable {
     private var lastSent: Int64 = 0
     private var hasLeft = false
 
-    init(_ feed: FrameFeed, since cursor: UInt64, hello: String) {
+    init(_ feed: FrameFeed, since position: FramePosition, hello: String) {
         self.feed = feed
         self.hello = hello
-        position = FramePosition(cursor: cursor)
+        self.position = position
     }
 
     deinit {
@@ -124,9 +124,9 @@ struct FrameRows {
         let skipped = known < first ? first - known : 0
         let wanted = available.dropFirst(known > first ? Int(known - first) : 0).prefix(Self.maximumRowsPerUpdate)
         let reached = max(known, first) + UInt64(wanted.count)
-        let wasCleared = position.status.map { $0.clearCount != status.clearCount } ?? true
+        let wasCleared = position.clearCount != status.clearCount
         return FrameUpdate(
-            position: FramePosition(cursor: reached, status: status),
+            position: FramePosition(cursor: reached, clearCount: status.clearCount, status: status),
             missedCount: known == 0 || wasCleared ? 0 : Int(skipped), rows: wanted)
     }
 

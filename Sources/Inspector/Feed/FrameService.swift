@@ -46,7 +46,9 @@ package struct FrameService: Sendable {
         // A browser that connects again by itself says where it was.
         let last = request.field("Last-Event-ID") ?? request.parameter("since")
         if request.method == "HEAD" { return .response(.data("text/event-stream", [])) }
-        guard let reader = feed.reader(since: last.flatMap { UInt64($0) } ?? 0, hello: hello) else {
+        let position = FramePosition(
+            cursor: last.flatMap { UInt64($0) } ?? 0, clearCount: request.parameter("clears").flatMap { Int($0) })
+        guard let reader = feed.reader(since: position, hello: hello) else {
             return .response(.text(503, "\(FrameFeed.maximumReaders) pages are open. Close one of them."))
         }
         return .stream(reader)

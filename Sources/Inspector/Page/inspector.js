@@ -39,7 +39,7 @@ const Inspector = (() => {
   // MARK: The stream
 
   function listen() {
-    const stream = new EventSource(`events?since=${cursor}`);
+    const stream = new EventSource(`events?since=${cursor}${clears === null ? '' : `&clears=${clears}`}`);
     stream.addEventListener('hello', ({ data }) => greet(JSON.parse(data)));
     stream.onmessage = ({ data }) => {
       updates += 1;

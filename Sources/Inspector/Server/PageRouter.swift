@@ -5,7 +5,8 @@ package import HTTPCore
 /// Everything of the inspector needs the token in its path and has to come from this machine's own pages:
 ///
 ///     GET  /TOKEN/inspector.html   and the page's other files
-///     GET  /TOKEN/events?since=N   a stream of updates (server-sent events): the frames after number N
+///     GET  /TOKEN/events?since=N   a stream of updates (server-sent events): the frames after number N; with `&clears=C`,
+///                                  how often the log had been cleared then, also how many of them are gone
 ///     GET  /TOKEN/frame?number=N   everything about one frame
 ///     GET  /TOKEN/frames.pcapng    all frames, for Wireshark
 ///     POST /TOKEN/pause, resume, clear
