@@ -108,7 +108,13 @@ extension Router {
         return queue
     }
 
-    private static func durablePrefix(_ clientID: String) -> String { "durable \(clientID.utf8.count) \(clientID) " }
+    private static func durablePrefix(_ clientID: String) -> String {
+        "\(ownQueuePrefix)durable \(clientID.utf8.count) \(clientID) "
+    }
+
+    /// Begins the names of queues that belong to subscriptions to topics. No client can send to them or consume them: such a
+    /// name is that of a topic.
+    private static let ownQueuePrefix = Destination.topicPrefix
 
     /// Ends the durable subscriptions of a client that is not connected; returns whether there were any.
     mutating func forgetDurableSubscriptions(of clientID: String) -> Bool {
@@ -136,8 +142,7 @@ extension Router {
         }
         let name: ByteKey
         if consumer.hasOwnQueue {
-            // No client can send to it or consume it: the name is that of a topic.
-            name = ByteKey("\(Destination.topicPrefix)\(index)")
+            name = ByteKey("\(Self.ownQueuePrefix)\(index)")
             try makeQueue(name)
             queues[name]?.topics = consumer.destination
             queues[name]?.selector = consumer.selector

@@ -371,6 +371,21 @@ import Testing
         #expect(hadSome)
     }
 
+    @Test func `no destination is the queue of a durable subscription`() throws {
+        var router = Router()
+        var effects = RouterEffects()
+        router.openSTOMP(1, clientID: "c")
+        try router.subscribe(1, Self.subscription("/topic/t", durable: "n"), at: 0, into: &effects)
+        let names = router.queues.keys.map(\.text)
+        #expect(names.count == 1)
+        for name in names {
+            // A message to it is one to a topic that nobody has subscribed to.
+            let message = Message(destination: name, headers: [:], body: [1], at: 0, timeOfDay: 0)
+            try router.send(1, message, to: name, transaction: nil, at: 0, into: &effects)
+        }
+        #expect(effects.messages.isEmpty)
+    }
+
     @Test func `a temporary queue that its client sends to first ends with that client`() throws {
         var router = Router()
         var effects = RouterEffects()
