@@ -124,7 +124,7 @@ public struct LoopbackBrokerLimits: Sendable {
     public var maximumOutboxBytes = 1 << 20
 
     /// The messages that one STOMP queue, or one subscription to a topic that is durable or has an acknowledging mode, keeps
-    /// while it has no consumer with room; beyond it the oldest is dropped.
+    /// while it has no consumer with room; beyond it what has expired is dropped, then the oldest.
     public var maximumQueueMessages = 10_000
     /// The same in bytes of bodies.
     public var maximumQueueBytes = 16 << 20

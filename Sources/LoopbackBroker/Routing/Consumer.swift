@@ -62,9 +62,42 @@ struct QueueRecord: Sendable {
     /// Which of these messages it collects; nil for all.
     var selector: Selector?
 
-    mutating func putBack(_ entry: QueuedMessage) {
-        messages.insert(entry, at: messages.firstIndex { $0.number > entry.number } ?? messages.count)
+    /// The numbers of messages that expire, also of some that have left the queue.
+    private var expiries = Expiries<UInt64>()
+
+    mutating func insert(_ entry: QueuedMessage) {
+        messages.insert(entry, at: place(of: entry.number))
         bytes += entry.message.size
+        expiries.insert(entry.number, expiry: entry.message.expiry)
+        guard expiries.count > 2 * messages.count + 64 else { return }
+        expiries = Expiries()
+        for entry in messages { expiries.insert(entry.number, expiry: entry.message.expiry) }
+    }
+
+    /// Drops messages until it is within its bounds, those that have expired before the oldest; returns how many.
+    mutating func dropExcess(over limits: LoopbackBrokerLimits, at now: Int64) -> Int {
+        let before = messages.count
+        func isFull() -> Bool { messages.count > limits.maximumQueueMessages || bytes > limits.maximumQueueBytes }
+        while isFull(), let number = expiries.popExpired(at: now) {
+            let place = self.place(of: number)
+            if place < messages.count, messages[place].number == number { remove(at: place) }
+        }
+        while isFull(), !messages.isEmpty { remove(at: 0) }
+        return before - messages.count
+    }
+
+    private mutating func remove(at place: Int) {
+        bytes -= messages.remove(at: place).message.size
+    }
+
+    /// Where a number is, or would be.
+    private func place(of number: UInt64) -> Int {
+        var (low, high) = (0, messages.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if messages[middle].number < number { low = middle + 1 } else { high = middle }
+        }
+        return low
     }
 }
 

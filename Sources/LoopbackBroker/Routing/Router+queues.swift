@@ -181,24 +181,14 @@ extension Router {
 
     mutating func enqueue(_ message: Message, in name: ByteKey, at now: Int64, into effects: inout RouterEffects) {
         nextMessage += 1
-        queues[name]?.messages.append(QueuedMessage(message: message, number: nextMessage))
-        queues[name]?.bytes += message.size
+        queues[name]?.insert(QueuedMessage(message: message, number: nextMessage))
         dispatch(name, at: now, into: &effects)
-        while let queue = queues[name], !queue.messages.isEmpty,
-            queue.messages.count > limits.maximumQueueMessages || queue.bytes > limits.maximumQueueBytes
-        {
-            queues[name]?.bytes -= queue.messages[0].message.size
-            queues[name]?.messages.removeFirst()
-            effects.dropped += 1
-        }
+        effects.dropped += queues[name]?.dropExcess(over: limits, at: now) ?? 0
     }
 
     /// Returns messages to their places in the queues that they were taken from.
     mutating func giveBack(_ entries: [(entry: QueuedMessage, queue: ByteKey)]) {
-        // From behind, so that each place is found near the front.
-        for (entry, name) in entries.sorted(by: { $0.entry.number > $1.entry.number }) {
-            queues[name]?.putBack(entry)
-        }
+        for (entry, name) in entries { queues[name]?.insert(entry) }
     }
 
     /// Hands messages to consumers in turns, as long as any has room.

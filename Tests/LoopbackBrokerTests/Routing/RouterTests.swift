@@ -315,6 +315,23 @@ import Testing
         #expect(effects.dropped == 2)
     }
 
+    @Test func `a full queue of STOMP drops what has expired before the oldest`() throws {
+        var limits = LoopbackBrokerLimits()
+        limits.maximumQueueMessages = 2
+        var router = Router(limits: limits)
+        var effects = RouterEffects()
+        router.openSTOMP(1, clientID: nil)
+        for (text, expiry, now) in [("lasting", .max, 0), ("short", 10, 0), ("late", .max, 10)]
+            as [(String, Int64, Int64)]
+        {
+            let message = Message(topic: "/queue/q", payload: Array(text.utf8), expiry: expiry)
+            try router.send(1, message, to: "/queue/q", transaction: nil, at: now, into: &effects)
+        }
+        #expect(effects.dropped == 1)
+        try router.subscribe(1, Self.subscription("/queue/q"), at: 10, into: &effects)
+        #expect(effects.messages.map { $0.entry.message.payload } == [Array("lasting".utf8), Array("late".utf8)])
+    }
+
     @Test func `an expired message reaches no subscriber of a topic, of either protocol`() throws {
         var bench = Bench()
         bench.router.openSTOMP(1, clientID: nil)
