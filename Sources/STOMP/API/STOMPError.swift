@@ -50,9 +50,11 @@ extension STOMPError {
         let advice =
             hint.isEmpty
             ? " The next connection subscribes again; raise requestTimeout if the server needs longer." : hint
+        // The server is at fault as with any other RECEIPT that does not come, so that another one is tried.
         return STOMPError(
-            .connectionLost,
-            "The server did not confirm the subscription to '\(destination)' within requestTimeout.\(advice)")
+            STOMPConnectionFailure(
+                .acknowledgementTimeout,
+                "The server did not confirm the subscription to '\(destination)' within requestTimeout.\(advice)"))
     }
 }
 

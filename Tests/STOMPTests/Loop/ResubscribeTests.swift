@@ -45,6 +45,41 @@ import Transport
         await client.disconnect()
     }
 
+    /// Longer than the connection needs to be stable. With the longer time the receipt is missed by `acknowledgementTimeout` too.
+    @Test(arguments: [Duration.seconds(15), .seconds(30)])
+    func `a server that does not confirm a resubscription is left for another`(requestTimeout: Duration) async throws {
+        let server = FakeServer()
+        let clock = try ManualClock()
+        let client = server.client(urls: ["stomp://one", "stomp://two"], clock: clock) {
+            heartless(&$0)
+            $0.requestTimeout = requestTimeout
+            $0.reconnect.stableAfter = .seconds(1)
+        }
+        let connecting = Task { try await client.connect() }
+        let first = try await server.accept(0)
+        try await connecting.value
+        async let subscribing = client.subscribe(to: "/queue/q")
+        try await first.confirm("SUBSCRIBE")
+        let messages = try await subscribing
+        await clock.advance(by: .seconds(5))
+        first.close()
+        // A server that does not answer CONNECT within five seconds is left, too.
+        await clock.advance(by: .seconds(1))
+        // It answers CONNECT, and nothing after it.
+        let wedged = try await server.accept(1)
+        try await wedged.expect("SUBSCRIBE")
+        #expect(client.server?.host == "one")
+        await clock.advance(by: requestTimeout)
+        #expect(await eventually { wedged.isEnded() })
+        await clock.advance(by: .seconds(1))
+        let healthy = try await server.accept(2)
+        try await healthy.confirm("SUBSCRIBE")
+        #expect(client.server?.host == "two")
+        _ = messages
+        healthy.close()
+        await client.disconnect()
+    }
+
     private func subscribeAndRelease(_ client: STOMPClient, _ connection: FakeConnection) async throws {
         async let subscribing = client.subscribe(to: "/queue/a")
         try await connection.confirm("SUBSCRIBE")
