@@ -17,7 +17,7 @@ struct ReceiptTable {
     private var used = 0
     /// The number of the slot at `head`.
     private var first: UInt64 = 1
-    /// Receipts with ids of the user's own, by their bytes.
+    /// Receipts with ids of the user's own, by their bytes. Their waits may be over: see ``takeOldest(keepingName:)``.
     private var named: [[UInt8]: UInt64] = [:]
     private var names: [UInt64: [UInt8]] = [:]
 
@@ -30,7 +30,7 @@ struct ReceiptTable {
     /// When the oldest expires.
     var nextDeadline: Int64 { pending == 0 ? .max : ring[head].deadline }
 
-    /// The `receipt` header of a number that is awaited.
+    /// The `receipt` header of a number that is awaited, or whose name was kept.
     func id(of number: UInt64) -> String {
         names[number].map { String(decoding: $0, as: UTF8.self) } ?? "\(number)"
     }
@@ -53,7 +53,14 @@ struct ReceiptTable {
     /// Whether any receipt has an id of the user's own.
     var hasNames: Bool { !named.isEmpty }
 
-    func isPending(name: [UInt8]) -> Bool { named[name] != nil }
+    /// The number that this id of the user's own stands for.
+    func number(named name: [UInt8]) -> UInt64? { named[name] }
+
+    func isPending(_ number: UInt64) -> Bool {
+        number >= first && number &- first < UInt64(used) && ring[index(of: number)].isPending
+    }
+
+    private func index(of number: UInt64) -> Int { (head &+ Int(number &- first)) & (ring.count &- 1) }
 
     /// The number that a `receipt-id` of these bytes stands for: one of the user's own ids, or a decimal number.
     func number(for id: RawSpan, _ start: Int, _ end: Int) -> UInt64? {
@@ -68,14 +75,27 @@ struct ReceiptTable {
         return value
     }
 
-    /// Ends the wait for that number; nil if the number is not awaited.
+    /// Ends the wait for that number, and forgets its name; nil if the number is not awaited.
     mutating func take(_ number: UInt64) -> UInt64? {
-        guard number >= first, number &- first < UInt64(used) else { return nil }
-        let index = (head &+ Int(number &- first)) & (ring.count &- 1)
-        guard ring[index].isPending else { return nil }
+        forgetName(of: number)
+        return endWait(for: number)
+    }
+
+    /// Forgets the id of the user's own that stands for a number.
+    mutating func forgetName(of number: UInt64) {
+        guard !names.isEmpty, let name = names.removeValue(forKey: number) else { return }
+        // It may stand for a later frame by now.
+        if named[name] == number { named[name] = nil }
+    }
+
+    /// The connection ended: ids of before stand for nothing.
+    mutating func forgetNames() { (named, names) = ([:], [:]) }
+
+    private mutating func endWait(for number: UInt64) -> UInt64? {
+        guard isPending(number) else { return nil }
+        let index = index(of: number)
         ring[index].isPending = false
         pending &-= 1
-        if !names.isEmpty, let name = names.removeValue(forKey: number) { named[name] = nil }
         let token = ring[index].token
         while used > 0, !ring[head].isPending {
             head = (head &+ 1) & (ring.count &- 1)
@@ -89,7 +109,12 @@ struct ReceiptTable {
     var oldest: UInt64? { pending == 0 ? nil : first }
 
     /// Ends the oldest wait; nil if no receipt is awaited.
-    mutating func takeOldest() -> UInt64? { pending == 0 ? nil : take(first) }
+    ///
+    /// - Parameter keepsName: whether its receipt may still matter when it arrives.
+    mutating func takeOldest(keepingName keepsName: Bool = false) -> UInt64? {
+        guard pending > 0 else { return nil }
+        return keepsName ? endWait(for: first) : take(first)
+    }
 
     /// Gives the oldest wait until `deadline`. Later waits may end too late by as much.
     mutating func postponeOldest(until deadline: Int64) {

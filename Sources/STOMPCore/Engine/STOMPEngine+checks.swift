@@ -85,7 +85,10 @@ extension STOMPEngine {
     }
 
     private mutating func isPending(_ receipt: [UInt8]) -> Bool {
-        if receipts.isPending(name: receipt) { return true }
+        // An id whose wait is over is free again, unless a COMMIT waits for it.
+        if let number = receipts.number(named: receipt) {
+            return receipts.isPending(number) || transactionReceipts.awaits(number)
+        }
         // UInt8 has no padding, so all bytes are initialised.
         return unsafe transactionReceipts.number(for: receipt.span.bytes, 0, receipt.count) != nil
     }
@@ -167,11 +170,28 @@ extension STOMPEngine {
         guard let token = receipts.take(number) else { return }
         effects.completions.append(STOMPReceiptCompletion(token: token, outcome: .received))
         guard owedReceipt == number else { return }
-        owedReceipt = receipts.oldest ?? 0
+        oweOldest()
         // As if the next one had been the first: from the time when it was written.
         if owedReceipt != 0 {
             receiptWait.skip(to: receipts.nextDeadline.advanced(byNanoseconds: -configuration.receiptTimeout))
         }
+    }
+
+    /// The server owes the receipts that callers wait for, and no earlier one.
+    mutating func oweOldest() {
+        let former = owedReceipt
+        owedReceipt = receipts.oldest ?? 0
+        if receipts.hasNames { forgetNames(of: [former]) }
+    }
+
+    /// Whether a receipt matters when its caller waits no longer: it is the one that is owed for longest, or a COMMIT waits
+    /// for it.
+    func isMissed(_ number: UInt64) -> Bool { number == owedReceipt || transactionReceipts.awaits(number) }
+
+    /// Forgets the users' own ids of receipts that do not matter any more.
+    mutating func forgetNames(of numbers: [UInt64]) {
+        guard receipts.hasNames else { return }
+        for number in numbers where !receipts.isPending(number) && !isMissed(number) { receipts.forgetName(of: number) }
     }
 
     mutating func addReceipt(_ token: UInt64, _ name: [UInt8]?, at now: Int64) {

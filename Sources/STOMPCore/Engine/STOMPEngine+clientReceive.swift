@@ -53,7 +53,7 @@ extension STOMPEngine {
         case .receipt where phase != .connecting:
             try handleReceipt(bytes, base, into: &effects)
             // Also one that no caller waits for any longer.
-            owedReceipt = receipts.oldest ?? 0
+            oweOldest()
             receiptWait.progressed(at: now)
         case .connected where phase == .connecting: try handleConnected(bytes, base, at: now, into: &effects)
         case .error: handleError(bytes, base, into: &effects)

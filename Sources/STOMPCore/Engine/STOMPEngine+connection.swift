@@ -92,8 +92,10 @@ extension STOMPEngine {
         if now >= receipts.nextDeadline, !isLate, isReadingFrame(at: now) {
             receipts.postponeOldest(until: now.advanced(byNanoseconds: max(1, configuration.receiptTimeout / 16)))
         }
-        while now >= receipts.nextDeadline, let oldest = receipts.oldest, let token = receipts.take(oldest) {
-            if !transactionReceipts.isEmpty { transactionReceipts.expired(oldest) }
+        while now >= receipts.nextDeadline, let oldest = receipts.oldest,
+            let token = receipts.takeOldest(keepingName: isMissed(oldest))
+        {
+            if !transactionReceipts.isEmpty { forgetNames(of: transactionReceipts.expired(oldest)) }
             effects.completions.append(STOMPReceiptCompletion(token: token, outcome: .timedOut))
         }
         if isLate { return failForReceipts(owed, into: &effects) }
@@ -197,6 +199,7 @@ extension STOMPEngine {
         subscriptions.removeAll()
         transactions.removeAll()
         transactionReceipts.removeAll()
+        receipts.forgetNames()
         disconnectReceipt = nil
         owedReceipt = 0
         hasLeftMessages = false

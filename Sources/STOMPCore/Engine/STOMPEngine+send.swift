@@ -71,7 +71,7 @@ extension STOMPEngine {
         // In place: the two tables are apart.
         guard receipts.hasNames else { return transactionReceipts.makeReceipt { _ in false } }
         let receipts = receipts
-        return transactionReceipts.makeReceipt { receipts.isPending(name: Array($0.utf8)) }
+        return transactionReceipts.makeReceipt { receipts.number(named: Array($0.utf8)) != nil }
     }
 
     /// Whether a body has a `content-length`. One that holds a NUL needs it.

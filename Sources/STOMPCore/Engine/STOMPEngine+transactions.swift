@@ -60,7 +60,7 @@ extension STOMPEngine {
         try check(transaction)
         let number = receipts.nextNumber
         try writeTransaction("COMMIT", transaction, headers, receiptToken, at: now)
-        transactionReceipts.committed(transaction.number, receipt: receiptToken == nil ? nil : number)
+        forgetNames(of: transactionReceipts.committed(transaction.number, receipt: receiptToken == nil ? nil : number))
         transactions[transaction.number] = nil
         receiptWait.restart(at: now)
     }
@@ -88,7 +88,7 @@ extension STOMPEngine {
             transactionReceipts.addAborted(token)
             phaseDeadline = now
         }
-        if withheld.contains(owedReceipt) { owedReceipt = receipts.oldest ?? 0 }
+        if withheld.contains(owedReceipt) { oweOldest() }
     }
 
     private mutating func writeTransaction(

@@ -60,12 +60,17 @@ struct TransactionReceipts: Sendable {
         return frames[Self.apart | value] == nil ? nil : Self.apart | value
     }
 
-    /// COMMIT was written with this receipt; without one nothing waits.
-    mutating func committed(_ transaction: UInt32, receipt: UInt64?) {
-        guard awaited[transaction] != nil else { return }
+    /// Whether the frame of this receipt is part of a transaction that waits for it.
+    func awaits(_ receipt: UInt64) -> Bool { frames[receipt] != nil }
+
+    /// COMMIT was written with this receipt; without one nothing waits. Returns the numbers of the frames that nothing waits
+    /// for.
+    mutating func committed(_ transaction: UInt32, receipt: UInt64?) -> [UInt64] {
+        guard awaited[transaction] != nil else { return [] }
         guard let receipt else { return forget(transaction) }
         commits[transaction] = receipt
         committed[receipt] = (transaction, false)
+        return []
     }
 
     /// The receipt with this number arrived. Returns true if it is that of a COMMIT whose other frames are still awaited.
@@ -84,9 +89,9 @@ struct TransactionReceipts: Sendable {
         return committed.removeValue(forKey: commit)?.isReceived == true ? commit : nil
     }
 
-    /// The wait for this receipt is over without it.
-    mutating func expired(_ receipt: UInt64) {
-        if let commit = committed[receipt] { forget(commit.transaction) }
+    /// The wait for this receipt is over without it. Returns the numbers of the frames that nothing waits for any longer.
+    mutating func expired(_ receipt: UInt64) -> [UInt64] {
+        committed[receipt].map { forget($0.transaction) } ?? []
     }
 
     /// The receipts of COMMIT frames that have arrived, though receipts of the other frames have not.
@@ -95,9 +100,7 @@ struct TransactionReceipts: Sendable {
     /// The transaction was aborted, so that the broker, which drops its frames, never confirms them. Returns the numbers of
     /// the awaited ones that are in the ``ReceiptTable``, or were until their time was over.
     mutating func aborted(_ transaction: UInt32) -> [UInt64] {
-        let numbers = frames.filter { $0.value == transaction && $0.key & Self.apart == 0 }.keys.sorted()
-        forget(transaction)
-        return numbers
+        forget(transaction).sorted()
     }
 
     /// A frame of an aborted transaction was awaited with this token.
@@ -108,10 +111,12 @@ struct TransactionReceipts: Sendable {
         return abortedTokens
     }
 
-    private mutating func forget(_ transaction: UInt32) {
+    /// Returns the numbers of its frames that are in the ``ReceiptTable``, or were.
+    private mutating func forget(_ transaction: UInt32) -> [UInt64] {
         if let commit = commits.removeValue(forKey: transaction) { committed[commit] = nil }
-        guard awaited.removeValue(forKey: transaction) != nil else { return }
-        frames = frames.filter { $0.value != transaction }
+        guard awaited.removeValue(forKey: transaction) != nil else { return [] }
+        defer { frames = frames.filter { $0.value != transaction } }
+        return frames.filter { $0.value == transaction && $0.key & Self.apart == 0 }.map { $0.key }
     }
 
     /// The connection ended. Numbers are not used again, so that a late receipt never fits.

@@ -175,6 +175,57 @@ import Testing
         #expect(client.engine.phase == .closing)
     }
 
+    /// The time of the caller's own receipt is over before COMMIT is written.
+    @Test(arguments: [false, true])
+    func `a COMMIT is complete when a receipt of the user's own arrives late`(comesFirst: Bool) throws {
+        let client = try connected { $0.profile = .rabbitMQ }
+        let transaction = try client.engine.begin(at: 0)
+        try client.engine.send(
+            destination: "/q", headers: ["receipt": "order-17"], body: [], receiptToken: 1, transaction: transaction,
+            at: 0)
+        client.advance(to: 6_000)
+        #expect(client.takeLog() == ["receipt 1 timedOut"])
+        // Another frame of this id would take the receipt that COMMIT waits for.
+        let misuse = client.misuse { client throws(STOMPUsageError) in
+            try client.engine.send(
+                destination: "/q", headers: ["receipt": "order-17"], body: [], receiptToken: 9, at: client.nanoseconds)
+        }
+        #expect(misuse == .invalidReceiptID)
+        try client.engine.commit(transaction, receiptToken: 2, at: client.nanoseconds)
+        let answers = ["RECEIPT\nreceipt-id:2\n\n\0", "RECEIPT\nreceipt-id:order-17\n\n\0"]
+        client.receive((comesFirst ? answers.reversed() : answers).joined())
+        #expect(client.takeLog() == ["receipt 2 received"])
+        client.advance(to: 600_000)
+        #expect(client.engine.phase == .connected)
+    }
+
+    @Test func `the receipt that is missing longest is named as its frame named it`() throws {
+        let client = try connected()
+        try client.engine.send(
+            destination: "/q", headers: ["receipt": "order-17"], body: [], receiptToken: 1, at: 0)
+        client.advance(to: 30_000)
+        #expect(
+            client.takeLog() == [
+                "receipt 1 timedOut", "unacknowledged order-17 30000", "failed acknowledgementTimeout", "close",
+            ])
+    }
+
+    @Test func `an id of the user's own whose wait is over may be used again`() throws {
+        let client = try connected()
+        for token: UInt64 in 1...3 {
+            try client.engine.send(
+                destination: "/q", headers: ["receipt": "order-17"], body: [], receiptToken: token,
+                at: client.nanoseconds)
+            client.advance(to: Int64(token) * 6_000)
+            #expect(client.takeLog() == ["receipt \(token) timedOut"])
+        }
+        try client.engine.send(
+            destination: "/q", headers: ["receipt": "order-17"], body: [], receiptToken: 4, at: client.nanoseconds)
+        client.receive("RECEIPT\nreceipt-id:order-17\n\n\0")
+        #expect(client.takeLog() == ["receipt 4 received"])
+        #expect(client.engine.pendingReceipts == 0)
+    }
+
     @Test func `waits for frames of an aborted transaction end when the connection does`() throws {
         let client = try connected { $0.profile = .rabbitMQ }
         let transaction = try client.engine.begin(at: 0)
