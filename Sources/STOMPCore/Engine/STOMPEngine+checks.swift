@@ -184,6 +184,12 @@ extension STOMPEngine {
         if receipts.hasNames { forgetNames(of: [former]) }
     }
 
+    /// The receipt of a COMMIT has arrived, while those of its frames have not: the server owes one of these.
+    mutating func oweFrame(ofCommit number: UInt64) {
+        guard number == owedReceipt, let frame = transactionReceipts.oldestMissing(ofCommit: number) else { return }
+        owedReceipt = frame
+    }
+
     /// Whether a receipt matters when its caller waits no longer: it is the one that is owed for longest, or a COMMIT waits
     /// for it.
     func isMissed(_ number: UInt64) -> Bool { number == owedReceipt || transactionReceipts.awaits(number) }

@@ -88,13 +88,15 @@ extension STOMPEngine {
         guard phase.isOpen else { return }
         var isLate = awaitsReceipts && receiptWait.isOver(progress, at: now)
         if isLate, isReadingFrame(at: now), receiptWait.postpone(at: now) { isLate = false }
-        let owed = isLate ? receipts.id(of: owedReceipt) : ""
+        if isLate { oweFrame(ofCommit: owedReceipt) }
+        let owed = isLate ? TransactionReceipts.id(of: owedReceipt) ?? receipts.id(of: owedReceipt) : ""
         if now >= receipts.nextDeadline, !isLate, isReadingFrame(at: now) {
             receipts.postponeOldest(until: now.advanced(byNanoseconds: max(1, configuration.receiptTimeout / 16)))
         }
         while now >= receipts.nextDeadline, let oldest = receipts.oldest,
             let token = receipts.takeOldest(keepingName: isMissed(oldest))
         {
+            oweFrame(ofCommit: oldest)
             if !transactionReceipts.isEmpty { forgetNames(of: transactionReceipts.expired(oldest)) }
             effects.completions.append(STOMPReceiptCompletion(token: token, outcome: .timedOut))
         }

@@ -33,8 +33,8 @@ struct TransactionReceipts: Sendable {
     mutating func makeReceipt(isTaken: (String) -> Bool) -> (number: UInt64, id: String) {
         while true {
             last &+= 1
-            let id = "\(Self.prefix)\(last)"
-            if !isTaken(id) { return (Self.apart | last, id) }
+            let number = Self.apart | last
+            if let id = Self.id(of: number), !isTaken(id) { return (number, id) }
         }
     }
 
@@ -62,6 +62,17 @@ struct TransactionReceipts: Sendable {
 
     /// Whether the frame of this receipt is part of a transaction that waits for it.
     func awaits(_ receipt: UInt64) -> Bool { frames[receipt] != nil }
+
+    /// The number of a frame that a COMMIT, whose own receipt has arrived, still waits for; nil for others.
+    func oldestMissing(ofCommit receipt: UInt64) -> UInt64? {
+        guard let commit = committed[receipt], commit.isReceived else { return nil }
+        return frames.lazy.filter { $0.value == commit.transaction }.map { $0.key }.min()
+    }
+
+    /// The `receipt` header that stands for a number that is apart from those of the ``ReceiptTable``; nil for others.
+    static func id(of number: UInt64) -> String? {
+        number & apart == 0 ? nil : "\(prefix)\(number & ~apart)"
+    }
 
     /// COMMIT was written with this receipt; without one nothing waits. Returns the numbers of the frames that nothing waits
     /// for.

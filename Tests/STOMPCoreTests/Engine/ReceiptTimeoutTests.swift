@@ -226,6 +226,26 @@ import Testing
         #expect(client.engine.pendingReceipts == 0)
     }
 
+    /// RabbitMQ may confirm COMMIT before the messages of its transaction.
+    @Test(arguments: [5, 60], [nil, "order-17"])
+    func `a frame whose receipt is missing is named, and not its COMMIT, whose receipt arrived`(
+        receiptSeconds: Int64, ownID: String?
+    ) throws {
+        let client = try connected {
+            $0.profile = .rabbitMQ
+            $0.receiptTimeout = receiptSeconds * 1_000_000_000
+        }
+        let transaction = try client.engine.begin(at: 0)
+        try client.engine.send(
+            destination: "/q", headers: ownID.map { ["receipt": $0] } ?? [:], body: [],
+            receiptToken: ownID == nil ? nil : 1, transaction: transaction, at: 0)
+        try client.engine.commit(transaction, receiptToken: 2, at: 0)
+        let commit = client.takeOutput().split(separator: "receipt:").last?.prefix { $0 != "\n" }
+        client.receive("RECEIPT\nreceipt-id:\(commit ?? "")\n\n\0")
+        client.advance(to: 30_000)
+        #expect(client.takeLog().contains("unacknowledged \(ownID ?? "send-1") 30000"))
+    }
+
     @Test func `waits for frames of an aborted transaction end when the connection does`() throws {
         let client = try connected { $0.profile = .rabbitMQ }
         let transaction = try client.engine.begin(at: 0)
