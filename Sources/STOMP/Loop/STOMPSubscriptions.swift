@@ -94,8 +94,9 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
             where error.serverError?.receiptID == nil && route.call == nil && route.presumedRefusals == 0:
                 route.presumedRefusals += 1
             case .timedOut where route.call == nil:
-                // Its answer may have arrived, but we do not read.
-                if core.link.perform({ $0.wantsReadingPaused }) {
+                // Its answer may have arrived without being read. Then it counts later.
+                let now = core.loop.now
+                if core.link.perform({ $0.engine.mayBeUnread(at: now) }) {
                     route.receivers.replies?.subscribedAgain()
                     return
                 }

@@ -9,6 +9,8 @@ struct ReceiptTable {
         var token: UInt64
         var deadline: Int64
         var isPending: Bool
+        /// Whether its receipt is reported even if it is read too late.
+        var countsLate: Bool
     }
 
     /// A ring; its size is a power of two.
@@ -20,6 +22,9 @@ struct ReceiptTable {
     /// Receipts with ids of the user's own, by their bytes. Their waits may be over: see ``takeOldest(keepingName:)``.
     private var named: [[UInt8]: UInt64] = [:]
     private var names: [UInt64: [UInt8]] = [:]
+
+    /// The tokens of receipts that we may not have read when their time was over, by their numbers.
+    private var unread: [UInt64: UInt64] = [:]
 
     /// Receipts awaited now.
     private(set) var pending = 0
@@ -38,10 +43,11 @@ struct ReceiptTable {
     /// The number that the next receipt gets.
     var nextNumber: UInt64 { first &+ UInt64(used) }
 
-    mutating func add(token: UInt64, deadline: Int64, name: [UInt8]? = nil) {
+    mutating func add(token: UInt64, deadline: Int64, name: [UInt8]? = nil, countsLate: Bool = false) {
         if used == ring.count { grow() }
         let number = nextNumber
-        ring[(head &+ used) & (ring.count &- 1)] = Slot(token: token, deadline: deadline, isPending: true)
+        ring[(head &+ used) & (ring.count &- 1)] = Slot(
+            token: token, deadline: deadline, isPending: true, countsLate: countsLate)
         used &+= 1
         pending &+= 1
         if let name {
@@ -78,8 +84,11 @@ struct ReceiptTable {
     /// Ends the wait for that number, and forgets its name; nil if the number is not awaited.
     mutating func take(_ number: UInt64) -> UInt64? {
         forgetName(of: number)
-        return endWait(for: number)
+        return endWait(for: number) ?? (unread.isEmpty ? nil : unread.removeValue(forKey: number))
     }
+
+    /// Whether its receipt was not read in time and is reported nevertheless.
+    func isUnread(_ number: UInt64) -> Bool { !unread.isEmpty && unread[number] != nil }
 
     /// Forgets the id of the user's own that stands for a number.
     mutating func forgetName(of number: UInt64) {
@@ -89,7 +98,7 @@ struct ReceiptTable {
     }
 
     /// The connection ended: ids of before stand for nothing.
-    mutating func forgetNames() { (named, names) = ([:], [:]) }
+    mutating func forgetExpired() { (named, names, unread) = ([:], [:], [:]) }
 
     private mutating func endWait(for number: UInt64) -> UInt64? {
         guard isPending(number) else { return nil }
@@ -109,11 +118,18 @@ struct ReceiptTable {
     var oldest: UInt64? { pending == 0 ? nil : first }
 
     /// Ends the oldest wait; nil if no receipt is awaited.
+    mutating func takeOldest() -> UInt64? { pending == 0 ? nil : take(first) }
+
+    /// Ends the oldest wait because its time is over; nil if no receipt is awaited.
     ///
-    /// - Parameter keepsName: whether its receipt may still matter when it arrives.
-    mutating func takeOldest(keepingName keepsName: Bool = false) -> UInt64? {
+    /// - Parameters:
+    ///   - keepsName: whether its receipt matters when it arrives nevertheless.
+    ///   - mayBeUnread: whether it may have arrived without being read.
+    mutating func expireOldest(keepsName: Bool, mayBeUnread: Bool) -> UInt64? {
         guard pending > 0 else { return nil }
-        return keepsName ? endWait(for: first) : take(first)
+        guard mayBeUnread, ring[head].countsLate else { return keepsName ? endWait(for: first) : take(first) }
+        unread[first] = ring[head].token
+        return endWait(for: first)
     }
 
     /// Gives the oldest wait until `deadline`. Later waits may end too late by as much.
@@ -125,7 +141,7 @@ struct ReceiptTable {
         var larger: [Slot] = []
         larger.reserveCapacity(max(16, ring.count * 2))
         for offset in 0..<used { larger.append(ring[(head + offset) & (ring.count - 1)]) }
-        let free = Slot(token: 0, deadline: .max, isPending: false)
+        let free = Slot(token: 0, deadline: .max, isPending: false, countsLate: false)
         while larger.count < max(16, ring.count * 2) { larger.append(free) }
         ring = larger
         head = 0

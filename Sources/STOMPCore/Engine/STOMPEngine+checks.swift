@@ -85,9 +85,9 @@ extension STOMPEngine {
     }
 
     private mutating func isPending(_ receipt: [UInt8]) -> Bool {
-        // An id whose wait is over is free again, unless a COMMIT waits for it.
+        // An id whose wait is over is free again, unless its receipt counts nevertheless.
         if let number = receipts.number(named: receipt) {
-            return receipts.isPending(number) || transactionReceipts.awaits(number)
+            return receipts.isPending(number) || transactionReceipts.awaits(number) || receipts.isUnread(number)
         }
         // UInt8 has no padding, so all bytes are initialised.
         return unsafe transactionReceipts.number(for: receipt.span.bytes, 0, receipt.count) != nil
@@ -190,9 +190,11 @@ extension STOMPEngine {
         owedReceipt = frame
     }
 
-    /// Whether a receipt matters when its caller waits no longer: it is the one that is owed for longest, or a COMMIT waits
-    /// for it.
-    func isMissed(_ number: UInt64) -> Bool { number == owedReceipt || transactionReceipts.awaits(number) }
+    /// Whether a receipt matters when its caller waits no longer: it is the one that is owed for longest, a COMMIT waits for
+    /// it, or it is reported late.
+    func isMissed(_ number: UInt64) -> Bool {
+        number == owedReceipt || transactionReceipts.awaits(number) || receipts.isUnread(number)
+    }
 
     /// Forgets the users' own ids of receipts that do not matter any more.
     mutating func forgetNames(of numbers: [UInt64]) {
@@ -200,12 +202,14 @@ extension STOMPEngine {
         for number in numbers where !receipts.isPending(number) && !isMissed(number) { receipts.forgetName(of: number) }
     }
 
-    mutating func addReceipt(_ token: UInt64, _ name: [UInt8]?, at now: Int64) {
+    mutating func addReceipt(_ token: UInt64, _ name: [UInt8]?, countsLate: Bool = false, at now: Int64) {
         if owedReceipt == 0 {
             owedReceipt = receipts.nextNumber
             receiptWait.restart(at: now)
         }
-        receipts.add(token: token, deadline: now.advanced(byNanoseconds: configuration.receiptTimeout), name: name)
+        receipts.add(
+            token: token, deadline: now.advanced(byNanoseconds: configuration.receiptTimeout), name: name,
+            countsLate: countsLate)
     }
 
     /// An id as it stands on the wire.

@@ -94,7 +94,7 @@ extension STOMPEngine {
             receipts.postponeOldest(until: now.advanced(byNanoseconds: max(1, configuration.receiptTimeout / 16)))
         }
         while now >= receipts.nextDeadline, let oldest = receipts.oldest,
-            let token = receipts.takeOldest(keepingName: isMissed(oldest))
+            let token = receipts.expireOldest(keepsName: isMissed(oldest), mayBeUnread: mayBeUnread(at: now))
         {
             oweFrame(ofCommit: oldest)
             if !transactionReceipts.isEmpty { forgetNames(of: transactionReceipts.expired(oldest)) }
@@ -111,6 +111,11 @@ extension STOMPEngine {
             heartBeatsSent &+= 1
             timing.wrote(at: now)
         }
+    }
+
+    /// Whether a RECEIPT that is late may have arrived: the caller has not read all the time that receipts are awaited for.
+    package func mayBeUnread(at now: Int64) -> Bool {
+        !timing.hasRead(for: configuration.receiptTimeout, at: now)
     }
 
     /// Whether a frame is arriving in pieces, behind which a RECEIPT may come: nothing else can come before its end.
@@ -201,7 +206,7 @@ extension STOMPEngine {
         subscriptions.removeAll()
         transactions.removeAll()
         transactionReceipts.removeAll()
-        receipts.forgetNames()
+        receipts.forgetExpired()
         disconnectReceipt = nil
         owedReceipt = 0
         hasLeftMessages = false

@@ -54,6 +54,8 @@ package struct HeartBeatTiming: Sendable {
     private var lastRead: Int64 = 0
     /// While we do not read, silence is our own.
     private(set) var isPaused = false
+    /// When we began to read, or resumed.
+    private var readingSince: Int64 = 0
 
     static let off = HeartBeatTiming()
 
@@ -64,6 +66,7 @@ package struct HeartBeatTiming: Sendable {
         incoming = Int64(agreed.incoming) * 1_000_000
         lastRead = now
         lastWrite = now
+        readingSince = now
     }
 
     mutating func wrote(at now: Int64) { lastWrite = max(lastWrite, now) }
@@ -73,6 +76,11 @@ package struct HeartBeatTiming: Sendable {
     /// Whether anything was read within so many nanoseconds.
     func hasRead(within time: Int64, at now: Int64) -> Bool { lastRead.advanced(byNanoseconds: time) > now }
 
+    /// Whether the caller has read for so many nanoseconds without a pause, so that an answer would have been found.
+    func hasRead(for time: Int64, at now: Int64) -> Bool {
+        !isPaused && readingSince.advanced(byNanoseconds: time) <= now
+    }
+
     /// For how long nothing was written or read.
     func silence(at now: Int64) -> Int64 { now - max(lastWrite, lastRead) }
 
@@ -80,6 +88,7 @@ package struct HeartBeatTiming: Sendable {
 
     mutating func resume(at now: Int64) {
         isPaused = false
+        readingSince = now
         lastRead = max(lastRead, now)
     }
 

@@ -91,4 +91,43 @@ import Testing
         try client.engine.disconnect(at: 0)
         #expect(client.takeOutput().contains("receipt:"), "Spring confirms DISCONNECT")
     }
+
+    @Test(arguments: [false, true])
+    func `a subscription whose receipt was late while we did not read is confirmed later`(byMessage: Bool) throws {
+        let client = try connected {
+            $0.receiptTimeout = 5_000_000_000
+            $0.acknowledgementTimeout = .max
+        }
+        try subscribe(client)
+        try client.engine.send(destination: "/q", body: [], receiptToken: 2, at: 0)
+        client.engine.setReadingPaused(true, at: 0)
+        client.advance(to: 6_000)
+        #expect(client.takeLog() == ["receipt 1 timedOut", "receipt 2 timedOut"])
+        client.engine.setReadingPaused(false, at: client.nanoseconds)
+        // What a caller waited for is reported once.
+        client.receive("RECEIPT\nreceipt-id:2\n\n\0")
+        let receipt = "RECEIPT\nreceipt-id:1\n\n\0"
+        client.receive(byMessage ? message() + receipt : receipt + receipt)
+        #expect(client.takeLog() == (byMessage ? ["message 7 /topic/s x"] : []) + ["receipt 1 received"])
+    }
+
+    @Test func `a receipt that is late although we read changes nothing, nor does one of an earlier connection`() throws
+    {
+        let client = try connected {
+            $0.receiptTimeout = 5_000_000_000
+            $0.acknowledgementTimeout = .max
+        }
+        try subscribe(client)
+        client.advance(to: 6_000)
+        client.receive("RECEIPT\nreceipt-id:1\n\n\0")
+        #expect(client.takeLog() == ["receipt 1 timedOut"])
+        try subscribe(client, "t", receipt: 2)
+        client.engine.setReadingPaused(true, at: client.nanoseconds)
+        client.advance(to: 12_000)
+        #expect(client.takeLog() == ["receipt 2 timedOut"])
+        client.close()
+        client.connect()
+        client.receive("RECEIPT\nreceipt-id:2\n\n\0")
+        #expect(client.takeLog().isEmpty)
+    }
 }

@@ -131,4 +131,50 @@ import Transport
         second.close()
         await client.disconnect()
     }
+
+    /// The receipt waits in the second connection, behind the messages that are not read.
+    @Test(arguments: [false, true])
+    func `a subscription whose receipt is read after a pause is reported as subscribed`(resumesSoon: Bool) async throws
+    {
+        let server = FakeServer()
+        let clock = try ManualClock()
+        let (client, first) = try await server.connected(clock: clock, heartless)
+        async let subscribing = client.subscribe(
+            to: "/queue/full", buffer: BufferPolicy(messages: 1, overflow: .pauseReading))
+        try await first.confirm("SUBSCRIBE")
+        let messages = try await subscribing
+        async let subscribingOther = client.subscribe(to: "/queue/other")
+        try await first.confirm("SUBSCRIBE")
+        let other = try await subscribingOther
+        let declared = client.subscription(to: "/queue/declared")
+        try await first.expect("SUBSCRIBE")
+        var events = client.events.makeAsyncIterator()
+        first.close()
+        await clock.advance(by: .seconds(5))
+        let second = try await server.accept(1)
+        let id = try await second.expect("SUBSCRIBE", "id")
+        let receipts = [try await second.expect("SUBSCRIBE"), try await second.expect("SUBSCRIBE")]
+        second.send(message(id, 0) + message(id, 1))
+        #expect(await pause(&events) == "/queue/full")
+        // The time for receipts is over while the client does not read, or shortly after that.
+        await clock.advance(by: .seconds(resumesSoon ? 9 : 11))
+        #expect(try await messages.texts(2) == ["0", "1"])
+        await clock.advance(by: .seconds(2))
+        #expect(client.state.isConnected && !second.isEnded())
+        for receipt in receipts { second.send("RECEIPT\nreceipt-id:\(receipt)\n\n\0") }
+        var reports: [String] = []
+        while reports.count < 2, let event = await events.next() {
+            switch event {
+            // Its first message has confirmed it before.
+            case .resubscribed(destination: "/queue/full"): break
+            case .subscribed, .resubscribed: reports.append("\(event)")
+            case .connectionLost(let error): Issue.record(error)
+            default: break
+            }
+        }
+        #expect(reports == ["resubscribed(destination: /queue/other)", "subscribed(destination: /queue/declared)"])
+        _ = (other, declared)
+        second.close()
+        await client.disconnect()
+    }
 }
