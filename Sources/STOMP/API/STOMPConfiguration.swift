@@ -92,8 +92,8 @@ public struct STOMPConfiguration: Sendable, CustomStringConvertible {
     /// Limits for frames of the server, checked before memory is allocated for them. They do not bound what the client
     /// sends.
     public var limits = STOMPLimits()
-    /// The maximum number of receipts that are awaited at once; those of SUBSCRIBE and UNSUBSCRIBE may exceed it. Default:
-    /// 65,536.
+    /// The maximum number of receipts that are awaited at once, and a sixteenth of the number of receipts after the oldest of
+    /// them, answered or not; those of SUBSCRIBE, UNSUBSCRIBE and COMMIT may exceed both. Default: 65,536.
     public var maximumReceipts = 65_536
     /// The maximum number of bytes that wait for the socket; senders suspend until there is room. Default: 1 MiB.
     public var maximumOutboxBytes = 1 << 20

@@ -150,6 +150,12 @@ extension STOMPEngine {
         // One receipt that stays open holds the numbers after it, so the span has a bound too.
         guard receipts.pending < most, receipts.span / 16 < most else {
             try requireReceipts()
+            if receipts.pending < most, let oldest = receipts.oldest {
+                throw STOMPUsageError(
+                    .tooManyReceipts,
+                    "The receipt '\(OneLine.text(receipts.id(of: oldest)))' is still pending after \(receipts.span - 1) later ones; the limit is 16 times maximumReceipts. Wait until its frame is confirmed, or commit or abort its transaction first."
+                )
+            }
             throw STOMPUsageError(
                 .tooManyReceipts,
                 "\(receipts.pending) receipts are pending; the limit is \(most). Wait for some, or raise maximumReceipts."

@@ -39,7 +39,7 @@ extension STOMPEngine {
         let transaction = STOMPTransaction(connection: connection, number: nextTransaction)
         transactions[transaction.number] = OpenTransaction(name: name ?? "")
         do throws(STOMPUsageError) {
-            try writeTransaction("BEGIN", transaction, headers, receiptToken, at: now)
+            try writeTransaction("BEGIN", isFirst: true, transaction, headers, receiptToken, at: now)
         } catch {
             transactions[transaction.number] = nil
             throw error
@@ -92,12 +92,14 @@ extension STOMPEngine {
     }
 
     private mutating func writeTransaction(
-        _ command: StaticString, _ transaction: STOMPTransaction, _ headers: STOMPHeaders, _ receiptToken: UInt64?,
-        at now: Int64
+        _ command: StaticString, isFirst: Bool = false, _ transaction: STOMPTransaction, _ headers: STOMPHeaders,
+        _ receiptToken: UInt64?, at now: Int64
     ) throws(STOMPUsageError) {
         let name = transactions[transaction.number]?.name ?? ""
+        // What ends a transaction may end the waits for the receipts of its frames.
         try writeFrame(
-            command, headers, ReservedHeaders.transaction, room: 64 + name.utf8.count * 2, receiptToken, at: now
+            command, headers, ReservedHeaders.transaction, room: 64 + name.utf8.count * 2, receiptToken,
+            boundsReceipts: isFirst, at: now
         ) {
             $0.put(transaction, named: name)
         }

@@ -20,8 +20,8 @@ public struct STOMPEngineConfiguration: Sendable {
     /// the peer's system acknowledged the bytes of what is awaited. It doubles with each connection in a row that ended for
     /// it, until a RECEIPT arrives. Default: 30 seconds.
     public var acknowledgementTimeout: Int64 = 30_000_000_000
-    /// The number of receipts that may be awaited at the same time; those of SUBSCRIBE and UNSUBSCRIBE may exceed it. Default:
-    /// 65,536.
+    /// The number of receipts that may be awaited at the same time, and a sixteenth of the number of receipts after the oldest
+    /// of them, answered or not; those of SUBSCRIBE, UNSUBSCRIBE, COMMIT and ABORT may exceed both. Default: 65,536.
     public var maximumReceipts = 65_536
     /// Replaces the profile that the `server` header selects. Default: none.
     public var profile: STOMPBrokerProfile?

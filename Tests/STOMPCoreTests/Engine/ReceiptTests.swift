@@ -154,6 +154,30 @@ import Testing
         _ = try client.engine.unsubscribe(id: "1", receiptToken: 3, at: 0)
     }
 
+    @Test(arguments: [nil, "order-17"])
+    func `a receipt that holds up all later ones is named`(ownID: String?) throws {
+        var configuration = STOMPEngineConfiguration()
+        configuration.maximumReceipts = 2
+        let client = try ScriptedEngine.connected(configuration: configuration)
+        let transaction = try client.engine.begin(at: 0)
+        try client.engine.send(
+            destination: "/q", headers: ownID.map { ["receipt": $0] } ?? [:], body: [], receiptToken: 1,
+            transaction: transaction, at: 0)
+        for number: UInt64 in 2...32 {
+            try client.engine.send(destination: "/q", body: [], receiptToken: number, at: 0)
+            client.receive(receipt(number))
+        }
+        let error = #expect(throws: STOMPUsageError.self) {
+            try client.engine.send(destination: "/q", body: [], receiptToken: 33, at: 0)
+        }
+        #expect(error?.code == .tooManyReceipts)
+        #expect(error?.message.hasPrefix("The receipt '\(ownID ?? "1")' is still pending after 31 later ones") == true)
+        // The end of its transaction may be what it waits for.
+        try client.engine.commit(transaction, receiptToken: 33, at: 0)
+        client.receive(receipt(ownID ?? "1"))
+        try client.engine.send(destination: "/q", body: [], receiptToken: 34, at: 0)
+    }
+
     @Test func `the largest number stands for no bound`() throws {
         var configuration = STOMPEngineConfiguration()
         configuration.maximumReceipts = .max
