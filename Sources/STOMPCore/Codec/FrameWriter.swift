@@ -13,6 +13,8 @@ import Wire
     private let room: Int
     private(set) var count = 0
     private(set) var problem: Problem?
+    /// The bytes that were written before the first problem in a name or value.
+    private var problemOffset = 0
     let escaping: STOMPEscaping
     /// Whether a blank takes the place of what the version cannot carry, as a broker must do for messages that came
     /// in another version.
@@ -184,9 +186,22 @@ import Wire
                 case UInt8(ascii: ":") where isName: .colonInName
                 default: nil
                 }
-            if let found, !replacesUnencodable { problem = found }
+            if let found, !replacesUnencodable {
+                if problem == nil { problemOffset = count }
+                problem = found
+            }
             put(found == nil ? byte : UInt8(ascii: " "))
         }
+    }
+}
+
+extension FrameWriter {
+    /// The name of the header whose value has the first problem.
+    private var nameOfProblem: String {
+        // So many bytes were written.
+        let written = unsafe UnsafeBufferPointer(start: base, count: problemOffset)
+        let start = unsafe written.lastIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } ?? 0
+        return unsafe String(decoding: written[start...].prefix { $0 != UInt8(ascii: ":") }, as: UTF8.self)
     }
 }
 
@@ -264,7 +279,7 @@ extension FrameWriter {
         writesContentLength: Bool = false,
         replacesUnencodable: Bool = false, _ head: (inout FrameWriter) -> Void
     ) throws(STOMPUsageError) {
-        var problem: Problem?
+        var problem: (kind: Problem, name: String)?
         let headRoom = command.utf8CodeUnitCount &+ 1 &+ headRoom &+ room(for: headers)
         let bodyRoom = leavesBodyOut ? 0 : body.byteCount
         output.append(addingCapacity: headRoom &+ 15 &+ numberRoom &+ bodyRoom &+ 2) { span in
@@ -280,10 +295,10 @@ extension FrameWriter {
                 writer.put(UInt8(ascii: "\n"))
                 if !leavesBodyOut { writer.put(body) }
                 writer.put(UInt8(0))
-                problem = writer.problem
+                problem = writer.problem.map { ($0, writer.nameOfProblem) }
                 count = problem == nil ? writer.count : 0
             }
         }
-        if let problem { throw STOMPUsageError(problem, escaping, in: headers) }
+        if let problem { throw STOMPUsageError(problem.kind, escaping, in: headers, orNamed: problem.name) }
     }
 }

@@ -127,8 +127,10 @@ extension STOMPUsageError.Code {
 }
 
 extension STOMPUsageError {
-    /// - Parameter headers: those of the frame besides the ones that the engine writes.
-    init(_ problem: FrameWriter.Problem, _ escaping: STOMPEscaping, in headers: STOMPHeaders) {
+    /// - Parameters:
+    ///   - headers: those of the frame besides the ones that the engine writes.
+    ///   - name: the header that has the problem if it is none of these.
+    init(_ problem: FrameWriter.Problem, _ escaping: STOMPEscaping, in headers: STOMPHeaders, orNamed name: String) {
         let culprit = headers.first { field in
             switch problem {
             case .lineFeed:
@@ -138,7 +140,7 @@ extension STOMPUsageError {
             case .emptyName: false
             }
         }
-        let header = culprit.map { "The header '\(OneLine.text($0.name))'" } ?? "A header"
+        let header = "The header '\(OneLine.text(culprit?.name ?? name))'"
         let place =
             switch escaping {
             case .none: "CONNECT and STOMP 1.0 escape nothing"

@@ -104,6 +104,35 @@ import Testing
         #expect(misuse(try ScriptedEngine.connected(.v12), ["": "b"]) == .unencodableHeader)
     }
 
+    @Test func `the header that the version cannot carry is named, also one that the operation writes`() throws {
+        func message(
+            _ version: STOMPVersion = .v10, _ operation: (inout STOMPEngine) throws(STOMPUsageError) -> Void
+        ) throws -> String? {
+            let client = try ScriptedEngine.connected(version)
+            let error = #expect(throws: STOMPUsageError.self) { try operation(&client.engine) }
+            #expect(error?.code == .unencodableHeader && client.engine.output.isEmpty)
+            return error?.message
+        }
+        let destination = try message { engine throws(STOMPUsageError) in
+            try engine.send(destination: "/queue/a\nb", headers: ["c": "d"], body: [], at: 0)
+        }
+        #expect(destination?.hasPrefix("The header 'destination' holds a line feed, ") == true)
+        let subscribed = try message(.v11) { engine throws(STOMPUsageError) in
+            try engine.subscribe(id: "1", destination: "/queue/a\r", token: 1, at: 0)
+        }
+        #expect(subscribed?.hasPrefix("The header 'destination' ends with a carriage return, ") == true)
+        let id = try message { engine throws(STOMPUsageError) in
+            try engine.subscribe(id: "dur\nable", destination: "/queue/a", token: 1, at: 0)
+        }
+        #expect(id?.hasPrefix("The header 'id' holds a line feed, ") == true)
+        let transaction = try message { engine throws(STOMPUsageError) in _ = try engine.begin(named: "t\n", at: 0) }
+        #expect(transaction?.hasPrefix("The header 'transaction' holds a line feed, ") == true)
+        let own = try message { engine throws(STOMPUsageError) in
+            try engine.send(destination: "/queue/a", headers: ["a": "b", "c": "d\n"], body: [], at: 0)
+        }
+        #expect(own?.hasPrefix("The header 'c' holds a line feed, ") == true)
+    }
+
     @Test func limitsOfAKnownBrokerAreKept() throws {
         let client = try ScriptedEngine.connected(server: "ActiveMQ/5.17.2")
         #expect(misuse(client, ["a": String(repeating: "x", count: 11_000)]) == .brokerLimit)
