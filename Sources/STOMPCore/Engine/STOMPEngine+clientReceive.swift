@@ -171,19 +171,23 @@ extension STOMPEngine {
         return receipts.number(for: unsafe id.span.bytes, 0, id.count)
     }
 
+    /// ERROR came instead of CONNECTED.
+    mutating func refused(by error: STOMPServerError, into effects: inout STOMPEffects) {
+        effects.report(.errorReceived(error))
+        let isAboutCredentials = STOMPBrokerProfile.refusesCredentials(error)
+        let hint = isAboutCredentials ? configuration.connect.credentialsHint : ""
+        fail(
+            STOMPConnectionFailure(
+                isAboutCredentials ? .credentialsRefused : .refused,
+                "The server refused the connection: \(error.sentence)\(hint)", error: error),
+            waits: .connectionLost, into: &effects)
+    }
+
     private mutating func handleError(_ bytes: RawSpan, _ base: Int, into effects: inout STOMPEffects) {
         let frame = STOMPFrame(scanner, in: bytes, from: base, version: version)
         let error = STOMPServerError(frame)
+        if phase == .connecting { return refused(by: error, into: &effects) }
         effects.report(.errorReceived(error))
-        if phase == .connecting {
-            let isAboutCredentials = STOMPBrokerProfile.refusesCredentials(error)
-            let hint = isAboutCredentials ? configuration.connect.credentialsHint : ""
-            return fail(
-                STOMPConnectionFailure(
-                    isAboutCredentials ? .credentialsRefused : .refused,
-                    "The server refused the connection: \(error.sentence)\(hint)", error: error),
-                waits: .connectionLost, into: &effects)
-        }
         // What ERROR refuses is not a COMMIT whose receipt has arrived: whether its messages arrived is unknown.
         for number in transactionReceipts.heldBack {
             guard let token = receipts.take(number) else { continue }

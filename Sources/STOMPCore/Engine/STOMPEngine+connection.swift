@@ -28,12 +28,24 @@ extension STOMPEngine {
             // The RECEIPT may never come; the end of the stream after DISCONNECT is a success (STOMP 1.2
             // "Connection Lingering").
             finishDisconnect(into: &effects)
-        case .connecting: fail(closedBeforeConnected, waits: .connectionLost, into: &effects)
+        case .connecting:
+            if let error = unfinishedError {
+                refused(by: error, into: &effects)
+            } else {
+                fail(closedBeforeConnected, waits: .connectionLost, into: &effects)
+            }
         case .deciding, .connected:
+            if let error = unfinishedError {
+                effects.report(.errorReceived(error))
+                let message =
+                    "The server ended the connection in the middle of an ERROR frame: \(error.sentence) See its log for the rest."
+                fail(STOMPConnectionFailure(.error, message, error: error), waits: .sessionEnded, into: &effects)
+                break
+            }
             // Only a client sends DISCONNECT, and only a server sends ERROR.
             let message =
                 role == .client
-                ? "The server closed the connection without an ERROR frame. See its log for the reason.\(idleHint(at: now))"
+                ? "The server closed the connection without an ERROR frame. See its log for the reason.\(idleHint(at: now))\(unfinishedHint)"
                 : "The client closed the connection without DISCONNECT."
             fail(STOMPConnectionFailure(.closed, message), waits: .connectionLost, into: &effects)
         }
@@ -103,7 +115,7 @@ extension STOMPEngine {
         if isLate { return failForReceipts(owed, into: &effects) }
         if now >= timing.readDeadline {
             let message =
-                "Nothing arrived from the other end for two and a half times the agreed heart-beat of \(heartBeat.incoming) ms. Check the network and the other end; a longer heart-beat allows longer silence."
+                "Nothing arrived from the other end for two and a half times the agreed heart-beat of \(heartBeat.incoming) ms. Check the network and the other end; a longer heart-beat allows longer silence.\(unfinishedHint)"
             return fail(STOMPConnectionFailure(.heartBeatLost, message), waits: .connectionLost, into: &effects)
         }
         if now >= timing.writeDeadline {
@@ -130,7 +142,7 @@ extension STOMPEngine {
         let hint =
             receiptHint.isEmpty ? " Check the server, or raise acknowledgementTimeout if it needs longer." : receiptHint
         let message =
-            "The server sent no RECEIPT for \(Duration.nanoseconds(silence)); the frame with the receipt \(receiptID) has waited longest.\(hint)"
+            "The server sent no RECEIPT for \(Duration.nanoseconds(silence)); the frame with the receipt \(receiptID) has waited longest.\(hint)\(unfinishedHint)"
         fail(STOMPConnectionFailure(.acknowledgementTimeout, message), waits: .connectionLost, into: &effects)
     }
 
@@ -203,6 +215,7 @@ extension STOMPEngine {
         outputEmptied()
         scanner.reset()
         bytesLeft = 0
+        unfinished = []
         subscriptions.removeAll()
         transactions.removeAll()
         transactionReceipts.removeAll()

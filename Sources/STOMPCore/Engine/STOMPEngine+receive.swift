@@ -46,7 +46,48 @@ extension STOMPEngine {
             return bytes.byteCount
         }
         bytesLeft = bytes.byteCount &- base
+        if base > start, !unfinished.isEmpty { unfinished = [] }
+        if bytesLeft > 0, role == .client, base == start || scanner.command == .error { noteUnfinished(bytes, base) }
         return base
+    }
+
+    /// Notes the beginning of an ERROR, which may be the last that arrives, and of a message that is longer than a read.
+    private mutating func noteUnfinished(_ bytes: RawSpan, _ base: Int) {
+        let most = 1_024
+        guard scanner.command == .error || (scanner.command == .message && scanner.step == .countedBody),
+            unfinished.count < most
+        else { return }
+        unfinished = bytes.bytes(in: base..<min(bytes.byteCount, base + most))
+    }
+
+    /// The ERROR whose end has not arrived, as far as it has.
+    var unfinishedError: STOMPServerError? {
+        guard role == .client, scanner.command == .error, !unfinished.isEmpty else { return nil }
+        // UInt8 has no padding, so all bytes are initialised.
+        let bytes = unsafe unfinished.span.bytes
+        if case .frame(let frame) = STOMPFrame.first(in: bytes, version: version) { return STOMPServerError(frame) }
+        return STOMPServerError(STOMPFrame(.error, headers: unfinishedHeaders))
+    }
+
+    private var unfinishedHeaders: STOMPHeaders {
+        // UInt8 has no padding, so all bytes are initialised.
+        let bytes = unsafe unfinished.span.bytes
+        let start = min(scanner.headerStart, bytes.byteCount)
+        // The beginning of a name is no header.
+        var end = bytes.byteCount
+        while end > start, bytes.byte(at: end - 1) != UInt8(ascii: "\n") { end -= 1 }
+        if bytes.firstOffset(of: UInt8(ascii: ":"), from: end, to: bytes.byteCount) != nil { end = bytes.byteCount }
+        return STOMPHeaderReader(version: version, command: scanner.command)
+            .headers(in: bytes.extracting(start..<end))
+    }
+
+    /// What to add to the report of a connection that has ended within a message; empty for others. A `content-length` that is
+    /// too large makes everything that follows a part of the body, heart-beats too.
+    var unfinishedHint: String {
+        guard role == .client, scanner.command == .message, scanner.step == .countedBody else { return "" }
+        let source = unfinishedHeaders["destination"].map { " from '\(OneLine.text($0))'" } ?? ""
+        return
+            " A message\(source) has not ended: \(bytesLeft - scanner.bodyStart) of the \(scanner.contentLength) bytes that its content-length announces have arrived."
     }
 
     /// A web server or a TLS server is recognised by its first line, not after the connect timeout.

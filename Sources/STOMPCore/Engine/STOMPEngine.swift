@@ -89,6 +89,8 @@ public struct STOMPEngine: ~Copyable, Sendable {
     var scanner = FrameScanner()
     /// What the last `receive` left over: only bytes beyond it are signs of life.
     var bytesLeft = 0
+    /// The first bytes of a frame that has not ended, for what is said about it if it never does.
+    var unfinished: [UInt8] = []
     var subscriptions = SubscriptionTable()
     var receipts = ReceiptTable()
     /// The number of the oldest receipt that the server has not sent, whether or not its caller still waits; 0 for none

@@ -75,6 +75,68 @@ import Wire
         #expect(client.takeLog() == ["error no", "failed error", "receipt 1 sessionEnded", "close"])
     }
 
+    /// Why the only connection of the log failed.
+    private func failure(_ client: ScriptedEngine) throws -> STOMPConnectionFailure {
+        var failures: [STOMPConnectionFailure] = []
+        client.engine.connectionClosed(at: client.nanoseconds, into: &client.effects)
+        for event in client.effects.events {
+            if case .connectionFailed(let failure) = event.kind { failures.append(failure) }
+        }
+        #expect(failures.count == 1)
+        return try #require(failures.first)
+    }
+
+    @Test(arguments: [
+        ("ERROR\nmessage:queue full\n", "", "queue full"), ("ERROR\nmessage:queue fu", "", "queue fu"),
+        ("ERROR\nmessage:queue full\nreceip", "", "queue full"),
+        ("ERROR\nmessage:queue full\n\nIts limit", " is 10", "queue full: Its limit is 10"),
+        ("ERROR\nmessage:queue full\ncontent-length:900\n\n", "Its limit", "queue full: Its limit"),
+        ("ERR", "OR\nserver:x\n\n", "no reason given"),
+    ])
+    func `an ERROR that the end of the stream cuts off is reported as far as it came`(
+        first: String, second: String, text: String
+    ) throws {
+        let client = try client(waits: 1)
+        client.receive("\n" + first)
+        if !second.isEmpty { client.receive(second) }
+        let failure = try failure(client)
+        #expect(failure.reason == .error && failure.error?.description == text)
+        #expect(
+            failure.message
+                == "The server ended the connection in the middle of an ERROR frame: \(text). See its log for the rest."
+        )
+        #expect(client.effects.completions.map(\.outcome) == [.sessionEnded])
+    }
+
+    @Test func `an ERROR that is cut off before CONNECTED refuses the connection`() throws {
+        let client = try ScriptedEngine()
+        client.open()
+        client.receive("ERROR\nmessage:Bad CONNECT\ncontent-length:30\n\nAccess refused for user 'bob'")
+        let failure = try failure(client)
+        #expect(failure.reason == .credentialsRefused)
+        #expect(
+            failure.message.hasPrefix(
+                "The server refused the connection: Bad CONNECT: Access refused for user 'bob'."))
+    }
+
+    /// Heart-beats count as a part of its body.
+    @Test func `a connection that ends within a message names it, and how much of it is missing`() throws {
+        let client = try ScriptedEngine.connected()
+        client.receive("MESSAGE\ndestination:/queue/a\nmessage-id:1\nsubscription:1\ncontent-length:1000\n\nhello\0")
+        for _ in 0..<4 { client.receive("\n") }
+        let text =
+            "A message from '/queue/a' has not ended: 10 of the 1000 bytes that its content-length announces have"
+        #expect(try failure(client).message.contains(text))
+    }
+
+    @Test func `a message that has ended is not named`() throws {
+        let client = try ScriptedEngine.connected()
+        client.receive("MESSAGE\ndestination:/queue/a\nmessage-id:1\nsubscription:1\ncontent-length:10\n\n")
+        client.receive("hello")
+        client.receive("hello\0")
+        #expect(try !failure(client).message.contains("/queue/a"))
+    }
+
     /// RabbitMQ sends it when a queue is deleted, or the node of the queue goes down.
     private static let cancelled =
         "ERROR\nmessage:Server cancelled subscription\nsubscription:s\ncontent-type:text/plain\n\nThe server has canceled.\0"

@@ -40,6 +40,24 @@ import Transport
         await client.disconnect()
     }
 
+    @Test func `a server that closes the connection within an ERROR has sent what came of it`() async throws {
+        let server = FakeServer()
+        let (client, connection) = try await server.connected { $0.reconnect = .never }
+        var events = client.events.makeAsyncIterator()
+        connection.send("ERROR\nmessage:The disk is full\ncontent-le")
+        connection.close()
+        while let event = await events.next() {
+            guard case .connectionLost(let error) = event else { continue }
+            #expect(error.code == .refused && error.serverError?.message == "The disk is full")
+            #expect(
+                error.message
+                    == "The server ended the connection in the middle of an ERROR frame: The disk is full. See its log for the rest."
+            )
+            break
+        }
+        await client.disconnect()
+    }
+
     @Test(arguments: [true, false])
     func `a connection that ends after a long silence without heart-beats may have been ended by a proxy`(asks: Bool)
         async throws
