@@ -111,7 +111,7 @@ private struct QueueReceiver<Core: ClientCore>: DeliveryReceiver {
     let queue: DeliveryQueue<Core.Route.Batch, Core.Failure>
 
     nonisolated(nonsending) func nextBatch() async throws(Core.Failure) -> Core.Route.Batch? {
-        try await queue.nextBatch(cancelled: .cancelledWait)
+        try await queue.nextBatch(cancelled: .cancelledWait, replaced: .replacedWait)
     }
 
     func park(_ batch: Core.Route.Batch?, at index: Int) {

@@ -170,10 +170,12 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
 
     /// The next batch that still holds a message; waits for one. Nil after a graceful end.
     ///
-    /// - Parameter cancelled: thrown when the task is cancelled.
-    package nonisolated(nonsending) func nextBatch(cancelled: @autoclosure () -> Failure) async throws(Failure)
-        -> Batch?
-    {
+    /// - Parameters:
+    ///   - cancelled: thrown when the task is cancelled.
+    ///   - replaced: thrown when another task waits instead of it.
+    package nonisolated(nonsending) func nextBatch(
+        cancelled: @autoclosure () -> Failure, replaced: @autoclosure () -> Failure
+    ) async throws(Failure) -> Batch? {
         while true {
             if let batch = takeBatch() {
                 // All of a batch may have been dropped while it waited.
@@ -181,7 +183,7 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
             } else if lock.withLock({ _ in isEmpty && end != nil }) {
                 return try reachedEnd()
             } else if await !waitForMore() {
-                throw cancelled()
+                throw Task.isCancelled ? cancelled() : replaced()
             }
         }
     }
@@ -194,7 +196,7 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
         return nil
     }
 
-    /// Returns when there is a batch or the end to take; false if the task is cancelled.
+    /// Returns when there is a batch or the end to take; false if the task is cancelled, or another one waits instead of it.
     private nonisolated(nonsending) func waitForMore() async -> Bool {
         await waiting { waiter in
             var waiter: Waiter<Bool>? = waiter
@@ -202,7 +204,7 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
             let answer = lock.withLock { _ -> Bool? in
                 if !isEmpty || end != nil { return true }
                 if Task.isCancelled { return false }
-                // Two receivers of one iterator are a mistake of the caller; the first one sees an end.
+                // Two receivers of one iterator are a mistake of the caller, which the first one reports.
                 replaced = receiver.take()
                 receiver = waiter.take()
                 return nil

@@ -52,6 +52,14 @@ extension ClientError {
         )
     }
 
+    /// Another task began to wait for the same messages.
+    package static var replacedWait: Self {
+        Self(
+            .cancelled,
+            "Another task began to wait for the next message of the same iterator, so that this one no longer does. Give each task an iterator of its own.",
+            answer: nil, underlying: nil)
+    }
+
     /// The user disconnected the client.
     package static var disconnectedByUser: Self {
         Self(

@@ -32,7 +32,9 @@ import Testing
     /// Nil if the receiver is cancelled.
     private func next(of queue: Queue) async -> Next? {
         do throws(Failure) {
-            return try await queue.nextBatch(cancelled: Failure(name: "cancelled")).map { .batch($0) } ?? .finished
+            return try await queue.nextBatch(
+                cancelled: Failure(name: "cancelled"), replaced: Failure(name: "replaced")
+            ).map { .batch($0) } ?? .finished
         } catch {
             return error.name == "cancelled" ? nil : .failed(error)
         }
@@ -344,6 +346,25 @@ import Testing
             Issue.record("an abandoned queue does not end")
             return
         }
+    }
+
+    @Test func `a receiver that another one replaces reports that, and the other one continues`() async {
+        let queue = queue()
+        let receivers = (0..<2).map { _ in Task { await next(of: queue) } }
+        // Whichever came first has returned by then, without a batch.
+        let first = await withTaskGroup(of: (Int, Next?).self) { group in
+            for (index, receiver) in receivers.enumerated() { group.addTask { (index, await receiver.value) } }
+            let first = await group.next()
+            #expect(queue.push(NumberBatch(0..<2)) == .stored)
+            await group.waitForAll()
+            return first
+        }
+        guard let first, case .failed(let failure) = first.1 else {
+            Issue.record("the first receiver got \(first as Any)")
+            return
+        }
+        #expect(failure.name == "replaced")
+        #expect(batch(await receivers[1 - first.0].value)?.numbers == [0, 1])
     }
 
     @Test func `what the receiver has taken is not kept`() {
