@@ -6,6 +6,9 @@ public struct OutputProgress: Sendable, Equatable {
     public var total: Int
     /// How many of them the peer's system has acknowledged. A lower bound will do.
     public var acknowledged: Int
+    /// If the caller reads nothing until the peer has taken more of what waits: how many bytes have moved so far, also where
+    /// the system does not report what the peer has acknowledged.
+    package var movedBytes: Int?
 
     /// A connection that makes no progress, or whose progress is unknown.
     public init(total: Int = 0, acknowledged: Int = 0) {

@@ -113,9 +113,16 @@ extension STOMPEngine {
             effects.completions.append(STOMPReceiptCompletion(token: token, outcome: .timedOut))
         }
         if isLate { return failForReceipts(owed, into: &effects) }
+        // Where nothing is read because of what the peer has not taken, that it takes some is its sign of life.
+        if now >= timing.readDeadline, let movedBytes = progress.movedBytes, movedBytes != movedAtDeadline {
+            movedAtDeadline = movedBytes
+            timing.read(at: now)
+        }
         if now >= timing.readDeadline {
             let message =
-                "Nothing arrived from the other end for two and a half times the agreed heart-beat of \(heartBeat.incoming) ms. Check the network and the other end; a longer heart-beat allows longer silence.\(unfinishedHint)"
+                progress.movedBytes != nil
+                ? "The other end took none of the \(outputCount) bytes that wait for it, for two and a half times the agreed heart-beat of \(heartBeat.incoming) ms, and nothing is read while so many wait. Check the network and the other end."
+                : "Nothing arrived from the other end for two and a half times the agreed heart-beat of \(heartBeat.incoming) ms. Check the network and the other end; a longer heart-beat allows longer silence.\(unfinishedHint)"
             return fail(STOMPConnectionFailure(.heartBeatLost, message), waits: .connectionLost, into: &effects)
         }
         if now >= timing.writeDeadline {
@@ -216,6 +223,7 @@ extension STOMPEngine {
         scanner.reset()
         bytesLeft = 0
         unfinished = []
+        movedAtDeadline = 0
         subscriptions.removeAll()
         transactions.removeAll()
         transactionReceipts.removeAll()

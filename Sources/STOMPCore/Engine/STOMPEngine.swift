@@ -109,6 +109,8 @@ public struct STOMPEngine: ~Copyable, Sendable {
     /// Until CONNECTED, until the end of DISCONNECT, or until the stream is to be closed.
     var phaseDeadline = Int64.max
     package internal(set) var timing = HeartBeatTiming()
+    /// How much of ``output`` had moved when heart-beats were missing last, while nothing was read because of it.
+    var movedAtDeadline = 0
 
     /// An engine without a connection.
     public init(configuration: STOMPEngineConfiguration) {

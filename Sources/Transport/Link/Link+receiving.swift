@@ -154,13 +154,15 @@ extension Link where Machine: ~Copyable {
         }
     }
 
-    /// The progress of the connection, whose stream has come to `acknowledged`; under the lock, on the loop's thread.
-    func progress(_ state: borrowing LinkState, acknowledged: Int) -> OutputProgress {
+    /// The progress of the connection, whose stream has come this far; under the lock, on the loop's thread.
+    func progress(_ state: borrowing LinkState, _ stream: StreamProgress) -> OutputProgress {
         let waiting = machine.value.outputCount
         var total = state.queuedBytes + waiting
         // What layers will add to it is not known yet: an overestimate is fine, since it only has
         // to cover what waits.
         if let layers { total += layers.outputCount + (waiting > 0 ? waiting / 16 + 1024 : 0) }
-        return OutputProgress(total: total, acknowledged: acknowledged)
+        var progress = OutputProgress(total: total, acknowledged: stream.acknowledged)
+        if isReadingPaused, !machine.value.wantsReadingPaused { progress.movedBytes = stream.movement.bytes }
+        return progress
     }
 }

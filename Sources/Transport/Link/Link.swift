@@ -165,7 +165,7 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
             let afterLock = self.afterLock
             state.withLock { state in
                 state.armedDeadline = .max
-                let progress = progress(state, acknowledged: streamProgress.acknowledged)
+                let progress = progress(state, streamProgress)
                 machine.value.handleTimeout(at: now, progress: progress, into: afterLock)
                 if machine.value.outputCount == 0 && !state.sending { trimBuffers(&state) }
             }

@@ -79,6 +79,7 @@ package struct StreamProgress: Sendable, Equatable {
     struct Movement: Equatable {
         var acknowledged = 0
         var passedOn = 0
+        var bytes: Int { acknowledged + passedOn }
     }
 
     package init(written: Int = 0, acknowledged: Int = 0, passedOn: Int? = nil) {

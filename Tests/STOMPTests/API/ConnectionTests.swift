@@ -246,6 +246,60 @@ import Transport
         await client.disconnect()
     }
 
+    /// What a client acknowledges is not bounded by room in the outbox, so that nothing more is read while too much of it waits.
+    @Test(arguments: [true, false])
+    func `acknowledgements that leave slowly do not end the connection, and those that do not leave are named`(
+        leaveSlowly: Bool
+    ) async throws {
+        let server = FakeServer()
+        let clock = try ManualClock()
+        let client = server.client(clock: clock) {
+            $0.outgoingHeartBeat = .zero
+            $0.incomingHeartBeat = .seconds(10)
+            $0.maximumOutboxBytes = 1_000
+            $0.reconnect = .never
+        }
+        async let connecting: Void = client.connect()
+        let connection = try await server.accept(0, headers: "heart-beat:10000,0\n")
+        try await connecting
+        async let subscribing = client.subscribe(to: "/queue/a", acknowledgement: .clientIndividual)
+        let lines = try await connection.frame().split(separator: "\n")
+        let id = try #require(lines.first { $0.hasPrefix("id:") }).dropFirst(3)
+        let receipt = try #require(lines.first { $0.hasPrefix("receipt:") }).dropFirst(8)
+        connection.send("RECEIPT\nreceipt-id:\(receipt)\n\n\0")
+        let messages = try await subscribing
+        let long = String(repeating: "x", count: 50)
+        for number in 0..<100 {
+            connection.send(
+                "MESSAGE\nsubscription:\(id)\nmessage-id:\(number)\ndestination:/queue/a\nack:\(long)\(number)\n\n\0")
+        }
+        let all = try await messages.first(100)
+        // The first ones fill the connection, from which the server has read nothing, and the others the outbox.
+        connection.client.changeFaults { $0.capacity = 500 }
+        for message in all[..<20] { try message.acknowledge() }
+        #expect(
+            await eventually {
+                let progress = connection.client.progress
+                return progress.written - progress.acknowledged == 500
+            })
+        for message in all[20...] { try message.acknowledge() }
+        #expect(client.backlog.outboxBytes > 2_000)
+        var events = client.events.makeAsyncIterator()
+        for _ in 0..<6 {
+            connection.send("\n")
+            if leaveSlowly { #expect(connection.read(atMost: 10)) }
+            await clock.advance(by: .seconds(10))
+        }
+        #expect(client.state.isConnected == leaveSlowly)
+        while !leaveSlowly, let event = await events.next() {
+            guard case .connectionLost(let error) = event else { continue }
+            #expect(error.message.hasPrefix("The other end took none of the "))
+            break
+        }
+        connection.close()
+        await client.disconnect()
+    }
+
     @Test func `a long message that a receipt lets go does not keep heart-beats from being read`() async throws {
         let server = FakeServer()
         let clock = try ManualClock()
