@@ -90,6 +90,14 @@ public enum MQTTEvent: ClientEvent {
     /// its buffer is full, or that of the whole connection. Answers wait meanwhile too: a receiver that awaits
     /// an acknowledgement from the same client waits for itself. See ``BufferPolicy``.
     case readingPaused(for: String)
+    /// The server has taken nothing for five seconds, while a caller of ``MQTTClient`` waits for room in the outbox
+    /// (``MQTTConfiguration/maximumOutboxBytes``), or so much else waits there that nothing is read. Reported once;
+    /// ``sendingResumed(after:)`` or the end of the connection follows. Callers wait for as long as the connection lasts: the
+    /// server may be overloaded, or its memory full.
+    case sendingStalled
+    /// After ``sendingStalled``: there is room in the outbox again, or the callers that waited for it were cancelled. The time
+    /// is how long that took.
+    case sendingResumed(after: Duration)
     /// A task of ``MQTTClient/withExecutor(_:)``, or several in a row, took this long without a pause: no connection of the
     /// process was served meanwhile. Reported when it took more than 100 ms, to the clients whose `withExecutor` is under way.
     case executorHeld(for: Duration)
@@ -104,6 +112,7 @@ extension MQTTEvent: CustomStringConvertible {
                 + "keepAlive: \(info.keepAlive) s, sessionExpiry: \(info.sessionExpiry) s)"
         case .exactlyOnceUnavailable: "exactlyOnceUnavailable"
         case .pingSent: "pingSent"
+        case .sendingStalled: "sendingStalled"
         case .reauthenticated: "reauthenticated"
         case .disconnectedByServer(let reason, let properties):
             "disconnectedByServer(\(properties.text(afterDisconnect: reason)))"
@@ -111,7 +120,7 @@ extension MQTTEvent: CustomStringConvertible {
             .connectionLost, .subscribed, .unsubscribed, .resubscribed, .subscriptionLost, .invalidMessageDropped,
             .acknowledgementTimedOut, .receiveMaximumExceeded, .receiveMaximumReached, .pingAnswered, .redirected,
             .versionChanged, .undelivered, .unsentMessagesDiscarded, .messagesUnclaimed, .unmatchedMessageDropped,
-            .storeDamaged, .executorHeld, .readingPaused:
+            .storeDamaged, .executorHeld, .readingPaused, .sendingResumed:
             OneLine.values(of: self)
         }
     }

@@ -109,6 +109,10 @@ struct MQTTMachine: ClientMachine, ~Copyable {
         (afterLock.work.core, afterLock.work.unsentCount, unsentCount) = (core, unsentCount, 0)
     }
 
+    mutating func report(_ standstill: Standstill, into afterLock: MQTTAfterLock) {
+        (afterLock.work.core, afterLock.work.standstill) = (core, standstill)
+    }
+
     mutating func connectionOpened(at now: Int64, into afterLock: MQTTAfterLock) {
         afterLock.work.core = core
         asksToClose = false

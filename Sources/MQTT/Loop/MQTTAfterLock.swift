@@ -46,6 +46,7 @@ final class MQTTAfterLock: LinkAfterLock {
             if !unmatched.isEmpty { core.subscriptions.report(unmatched) }
             for error in work.undelivered { core.news.tell(.undelivered(error)) }
             if let failure = work.connectFailure { core.connectWasNotSent(failure) }
+            if let standstill = work.standstill { core.report(standstill) }
             if work.unsentCount > 0 { core.news.tell(.unsentMessagesDiscarded(work.unsentCount)) }
         }
         if work.isQuiet || work.closed != nil {
@@ -139,6 +140,8 @@ struct MQTTWork: ~Copyable {
     var unmatched = MQTTUnmatchedMessages.Report()
     /// QoS 0 messages that were not sent before their connection ended.
     var unsentCount = 0
+    /// Whether the server takes nothing, or takes bytes again; nil for no change.
+    var standstill: Standstill?
     /// The server may send no more messages before some of these are acknowledged.
     var mayBeFull = false
     /// PINGREQ was written.
@@ -159,6 +162,7 @@ struct MQTTWork: ~Copyable {
         uniformRoute = nil
         core = nil
         unsentCount = 0
+        standstill = nil
         isQuiet = false
         mayBeFull = false
         hasPinged = false

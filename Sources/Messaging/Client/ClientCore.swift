@@ -211,6 +211,14 @@ extension ClientCore {
         if case .disconnected(let failure) = state { stop(failure ?? .disconnectedByUser) }
     }
 
+    /// The server takes nothing of what waits to be sent, or takes bytes again.
+    package func report(_ standstill: Standstill) {
+        switch standstill {
+        case .began: news.tell(.sendingStalled)
+        case .ended(let time): news.tell(.sendingResumed(after: .nanoseconds(time)))
+        }
+    }
+
     private func report(_ state: ConnectionState<Failure>) {
         stateWillChange(to: state)
         news.stateChanged(to: state)

@@ -281,6 +281,8 @@ package protocol ClientEvent: Sendable {
     static func stateChanged(_ state: ConnectionState<Failure>) -> Self
     static func executorHeld(for time: Duration) -> Self
     static func readingPaused(for subscription: String) -> Self
+    static var sendingStalled: Self { get }
+    static func sendingResumed(after time: Duration) -> Self
     static func connecting(to server: BrokerURL) -> Self
     static func moving(from server: BrokerURL, after age: Duration) -> Self
     static func credentialsRequested(for server: BrokerURL) -> Self

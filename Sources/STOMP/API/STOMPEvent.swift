@@ -57,6 +57,14 @@ public enum STOMPEvent: ClientEvent {
     /// its buffer is full, or that of the whole connection. Answers wait meanwhile too: a receiver that awaits
     /// a RECEIPT from the same client waits for itself. See ``BufferPolicy``.
     case readingPaused(for: String)
+    /// The server has taken nothing for five seconds, while a caller of ``STOMPClient`` waits for room in the outbox
+    /// (``STOMPConfiguration/maximumOutboxBytes``), or so much else waits there that nothing is read. Reported once;
+    /// ``sendingResumed(after:)`` or the end of the connection follows. Callers wait for as long as the connection lasts: the
+    /// server may be overloaded, or its memory full.
+    case sendingStalled
+    /// After ``sendingStalled``: there is room in the outbox again, or the callers that waited for it were cancelled. The time
+    /// is how long that took.
+    case sendingResumed(after: Duration)
     /// A task of ``STOMPClient/withExecutor(_:)``, or several in a row, took this long without a pause: no connection of the
     /// process was served meanwhile. Reported when it took more than 100 ms, to the clients whose `withExecutor` is under way.
     case executorHeld(for: Duration)
@@ -69,10 +77,11 @@ extension STOMPEvent: CustomStringConvertible {
         case .connected(let connected):
             "connected(STOMP \(connected.version), server: \(OneLine.text(connected.server ?? "unnamed")), heartBeat: \(connected.heartBeat))"
         case .heartBeatSent: "heartBeatSent"
+        case .sendingStalled: "sendingStalled"
         case .stateChanged, .connecting, .moving, .attemptFailed, .errorReceived, .connectionLost,
             .unsentMessagesDiscarded, .credentialsRequested, .subscribed, .unsubscribed,
             .messagesLeftUnanswered, .resubscribed, .subscriptionLost, .acknowledgementTimedOut, .unknownFrameReceived,
-            .unmatchedMessages, .executorHeld, .readingPaused, .heartBeatsDeclined:
+            .unmatchedMessages, .executorHeld, .readingPaused, .sendingResumed, .heartBeatsDeclined:
             OneLine.values(of: self)
         }
     }

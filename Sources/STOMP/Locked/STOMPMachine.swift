@@ -73,6 +73,10 @@ struct STOMPMachine: ClientMachine, ~Copyable {
         (afterLock.core, afterLock.unsentCount, unsentCount) = (core, unsentCount, 0)
     }
 
+    mutating func report(_ standstill: Standstill, into afterLock: STOMPAfterLock) {
+        (afterLock.core, afterLock.standstill) = (core, standstill)
+    }
+
     mutating func connectionOpened(at now: Int64, into afterLock: STOMPAfterLock) {
         serverIsSilent = false
         // The client checked the configuration, the only reason for a failure, before it opened the connection.

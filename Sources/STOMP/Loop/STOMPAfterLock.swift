@@ -21,6 +21,8 @@ final class STOMPAfterLock: LinkAfterLock {
     var hasSentHeartBeat = false
     /// No large batch has arrived for a while.
     var isQuiet = false
+    /// Whether the server takes nothing, or takes bytes again; nil for no change.
+    var standstill: Standstill?
     /// Messages that were not sent before their connection ended.
     var unsentCount = 0
     /// Set when the connection has closed; the inner value is the error, nil for a graceful end.
@@ -84,6 +86,7 @@ final class STOMPAfterLock: LinkAfterLock {
             if hasSentHeartBeat { core.news.tell(.heartBeatSent) }
             if closed == nil, hasEnded { core.connectionIsEnding() }
             for (token, answer) in requestAnswers { core.subscriptions.requestAnswered(token, answer) }
+            if let standstill { core.report(standstill) }
             if unsentCount > 0 { core.news.tell(.unsentMessagesDiscarded(unsentCount)) }
         }
         if isQuiet || closed != nil { pool.trim() }
@@ -102,6 +105,7 @@ final class STOMPAfterLock: LinkAfterLock {
         uniformRoute = nil
         unmatchedCount = 0
         unsentCount = 0
+        standstill = nil
         closed = nil
     }
 

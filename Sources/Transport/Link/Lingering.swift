@@ -8,7 +8,7 @@ import Wire
 final class Lingering: LoopHandler, @unchecked Sendable {
     // Sendable because all is touched on the loop's thread only.
     private let stream: any ByteStream
-    private var closing = ClosingProgress()
+    private var closing = MovementWatch()
     /// Called when the peer has ended, or none of the last bytes has moved for a second.
     private var waiter: (() -> Void)?
     /// The progress at the last check.
@@ -68,12 +68,12 @@ final class Lingering: LoopHandler, @unchecked Sendable {
     }
 }
 
-/// Watches over the last bytes of a connection: as long as they move, they may take their time.
-struct ClosingProgress {
+/// Watches over bytes that wait, such as the last ones of a connection: as long as they move, they may take their time.
+struct MovementWatch {
     private var deadline = Int64.max
     private var start = StreamProgress.Movement()
 
-    /// Timeout for a peer that takes nothing of the remaining bytes, in nanoseconds.
+    /// Timeout for a peer that takes none of them, in nanoseconds.
     static let patience: Int64 = 5_000_000_000
 
     /// Starts the watch unless it runs; returns when to look again.

@@ -45,7 +45,7 @@ extension Link where Machine: ~Copyable {
         guard stream.keepsWrittenBytes else { return finishConnection(at: now) }
         // A program may exit as soon as the callers continue, and would take the last bytes with it.
         isFinishing = true
-        closing = ClosingProgress()
+        closing = MovementWatch()
         Lingering.start(stream, loop: loop, at: now) { [self] in
             guard isFinishing, state.withLock({ $0.stream === stream }) else { return }
             detachStream(nil, at: loop.now)
@@ -93,6 +93,7 @@ extension Link where Machine: ~Copyable {
             state.stream = nil
             state.broken = nil
             state.readingIsPaused = false
+            (state.standsStill, state.standstillIsOver) = (false, false)
             // The loop held the token while it waited for room in the stream. A caller that holds it finds out.
             if sendIsBlocked { state.sending = false }
             if !state.sending {
@@ -111,7 +112,8 @@ extension Link where Machine: ~Copyable {
         sendIsBlocked = false
         isReadingPaused = false
         isFinishing = false
-        closing = ClosingProgress()
+        closing = MovementWatch()
+        stall = MovementWatch()
         layers = nil
         tail = []
         afterLock.perform(RawSpan())

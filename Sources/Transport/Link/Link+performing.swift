@@ -48,7 +48,7 @@ extension Link where Machine: ~Copyable {
     @inlinable
     package func claimSettle(_ state: inout LinkState, toSend: Bool = false) -> Bool {
         let isNeeded =
-            toSend || machine.value.nextDeadline < state.armedDeadline
+            toSend || state.standsStill || machine.value.nextDeadline < state.armedDeadline
             || (state.isAttached && (machine.value.wantsClose || wantsReadingPaused(state) != state.readingIsPaused))
         guard isNeeded, !state.settleIsDue else { return false }
         state.settleIsDue = true
@@ -79,6 +79,13 @@ extension Link where Machine: ~Copyable {
     }
 }
 
+extension Link where Machine: ~Copyable {
+    /// Whether a caller waits for room, or nothing is read, until the peer takes more bytes.
+    func waitsForPeer(_ state: borrowing LinkState) -> Bool {
+        state.outboxWaiters.count > 0 || (!machine.value.wantsReadingPaused && wantsReadingPaused(state))
+    }
+}
+
 /// What is left to do for a caller once the lock is released.
 @usableFromInline
 package struct LinkAction {
@@ -102,13 +109,18 @@ extension Link where Machine: ~Copyable {
         let token = Atomic(Waiters<Void>.noToken)
         await waiting { waiter in
             var waiter: Waiter<Void>? = waiter
+            var wakes = false
             // A waiter is added only while there is something to wait for, under the lock that ends it.
             state.withLock { state in
                 guard outboxIsFull(state), state.stream != nil, !Task.isCancelled, let waiter = waiter.take() else {
                     return
                 }
+                let isFirst = state.outboxWaiters.count == 0
                 token.store(state.outboxWaiters.add(waiter), ordering: .relaxed)
+                // The loop watches for how long the first one waits.
+                wakes = isFirst && claimSettle(&state, toSend: true)
             }
+            if wakes { loop.post(self, LinkPost.settle) }
             waiter.take()?.resume(returning: ())
         } onCancel: {
             state.withLock { $0.outboxWaiters.take(token.load(ordering: .relaxed)) }?.resume(returning: ())

@@ -155,6 +155,7 @@ extension Link where Machine: ~Copyable {
         // Otherwise only the layers have something to write.
         if machine.value.outputCount > 0 {
             machine.value.outputTaken(at: loop.now)
+            state.standstillIsOver = state.standsStill
             effects.tap = state.tap
             if layers == nil {
                 swap(&machine.value.output, &wire)

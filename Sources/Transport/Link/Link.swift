@@ -56,7 +56,11 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
     @safe @exclusivity(unchecked) var isFinishing = false
     @safe @exclusivity(unchecked) var layers: LayerStack?
     @safe @exclusivity(unchecked) var lastAfterLock: Machine.AfterLock?
-    var closing = ClosingProgress()
+    var closing = MovementWatch()
+    /// Runs while something waits for the peer to take more bytes.
+    @safe @exclusivity(unchecked) var stall = MovementWatch()
+    /// When the standstill began that the machine has reported; `Int64.max` for none.
+    @safe @exclusivity(unchecked) var standstill = Int64.max
 
     /// Bytes that a caller sends by itself instead of waking the loop.
     @inlinable package static var selfSendThreshold: Int { 64 * 1024 }
@@ -163,8 +167,15 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
             endConnection(nil, at: now)
         } else {
             let afterLock = self.afterLock
+            let standsStill = stall.isDue(at: now, streamProgress)
+            if standsStill { stall = MovementWatch() }
             state.withLock { state in
                 state.armedDeadline = .max
+                if standsStill, !state.standsStill, waitsForPeer(state) {
+                    state.standsStill = true
+                    standstill = now.advanced(byNanoseconds: -MovementWatch.patience)
+                    machine.value.report(.began, into: afterLock)
+                }
                 let progress = progress(state, streamProgress)
                 machine.value.handleTimeout(at: now, progress: progress, into: afterLock)
                 if machine.value.outputCount == 0 && !state.sending { trimBuffers(&state) }
@@ -184,6 +195,7 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
     /// After anything that may have changed the machine: deadline, pause, flush, close.
     func settle(at now: Int64) {
         var deadline = Int64.max
+        var endsStandstill = false
         let (next, stream) = state.withLock { state -> (SettleStep, (any ByteStream)?) in
             state.settleIsDue = false
             state.traffic.addReceived(received)
@@ -194,6 +206,13 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
                 state.answerBytes = layers?.outputCount ?? 0
                 isReadingPaused = wantsReadingPaused(state)
                 state.readingIsPaused = isReadingPaused
+                let waits = waitsForPeer(state)
+                if !waits || state.standstillIsOver {
+                    stall = MovementWatch()
+                    endsStandstill = state.standsStill
+                    (state.standsStill, state.standstillIsOver) = (false, false)
+                }
+                if waits { deadline = min(deadline, stall.begin(at: now, stream.progress)) }
                 let wantsClose = machine.value.wantsClose
                 if wantsClose && machine.value.abandonsOutput {
                     next = .abandon
@@ -211,6 +230,11 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
         }
         loop.setDeadline(self, to: deadline)
         if let stream { watch(stream) }
+        if endsStandstill {
+            let afterLock = self.afterLock
+            state.withLock { _ in machine.value.report(.ended(after: now - standstill), into: afterLock) }
+            afterLock.perform(RawSpan())
+        }
         switch next {
         case .nothing: break
         case .send: sendOnLoop(at: now)
@@ -270,6 +294,10 @@ package struct LinkState: ~Copyable, Sendable {
     @usableFromInline package var armedDeadline = Int64.max
     /// The callers that wait for room in the outbox.
     var outboxWaiters = Waiters<Void>()
+    /// Whether a standstill was reported whose end was not.
+    @usableFromInline package var standsStill = false
+    /// Whether there has been room in the outbox since.
+    var standstillIsOver = false
     var tap: (any LinkTap)?
     /// Bytes in the outbox from which on callers wait.
     @usableFromInline package let maximumOutboxBytes: Int

@@ -54,6 +54,18 @@ package protocol LinkMachine: ~Copyable, Sendable {
     mutating func outputDiscarded(_ bytes: RawSpan, leavingOut payload: LargePayload?, writtenUpTo offset: Int)
     /// Reports what was discarded since the last time.
     mutating func reportDiscarded(into afterLock: AfterLock)
+    /// Reports that the peer takes none of the bytes that wait, or takes them again.
+    mutating func report(_ standstill: Standstill, into afterLock: AfterLock)
+}
+
+/// Sending has come to a standstill: a caller waits for room in the outbox, or nothing is read because of what waits in it, and
+/// the peer has taken nothing for ``MovementWatch/patience``.
+@usableFromInline
+package enum Standstill: Sendable, Equatable {
+    case began
+    /// There is room again, or nothing waits for it any longer, after so many nanoseconds. The end of the connection is not
+    /// reported.
+    case ended(after: Int64)
 }
 
 /// Effects of a machine, collected under the lock and performed after it. One object serves all links of a loop.
@@ -89,6 +101,7 @@ extension LinkMachine where Self: ~Copyable {
         _ bytes: RawSpan, leavingOut payload: LargePayload?, writtenUpTo offset: Int
     ) {}
     package mutating func reportDiscarded(into afterLock: AfterLock) {}
+    package mutating func report(_ standstill: Standstill, into afterLock: AfterLock) {}
 }
 
 /// Sees what a link exchanges with its peer, in the clear and in whole frames: for inspectors.

@@ -115,6 +115,57 @@ struct SilentServerTests {
         await brokers.1.stop()
     }
 
+    /// The next event about a server that takes nothing, or takes bytes again.
+    private func next(_ events: inout Updates<MQTTEvent>.AsyncIterator) async -> MQTTEvent? {
+        while let event = await events.next() {
+            switch event {
+            case .sendingStalled, .sendingResumed: return event
+            default: continue
+            }
+        }
+        return nil
+    }
+
+    @Test func `a server that takes nothing while a sender waits for room is reported, and so is the end of that`()
+        async throws
+    {
+        let clock = try ManualClock()
+        let broker = try await LoopbackBroker.start(clock: clock)
+        var configuration = MQTTConfiguration(clientID: "sender")
+        configuration.keepAlive = .zero
+        let client = MQTTClient(broker.urls.mqtt ?? "", configuration: configuration, clock: clock)
+        try await client.connect()
+        var events = client.events.makeAsyncIterator()
+        // More than the connection and the outbox have room for. On the loop, so that the clock knows when it waits.
+        let sendMore = {
+            Task(executorPreference: clock.loop) {
+                for _ in 0..<6 { try await client.publish([UInt8](repeating: 7, count: 3 << 20), to: "a") }
+            }
+        }
+        // A short wait is not reported.
+        await broker.freeze()
+        let first = sendMore()
+        await clock.advance(by: .seconds(4))
+        await broker.thaw()
+        try await first.value
+        await clock.advance(by: .seconds(10))
+        await broker.freeze()
+        let second = sendMore()
+        await clock.advance(by: .seconds(20))
+        guard case .sendingStalled = await next(&events) else {
+            Issue.record("the standstill was not reported")
+            return
+        }
+        await broker.thaw()
+        try await second.value
+        guard case .sendingResumed(after: .seconds(20)) = await next(&events) else {
+            Issue.record("the end of the standstill was not reported")
+            return
+        }
+        await client.disconnect()
+        await broker.stop()
+    }
+
     @Test(arguments: [45, 0])
     func `a change of the network finds a dead connection within pingTimeout, and leaves a living one`(
         keepAlive: Int64

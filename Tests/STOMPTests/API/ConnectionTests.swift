@@ -291,11 +291,15 @@ import Transport
             await clock.advance(by: .seconds(10))
         }
         #expect(client.state.isConnected == leaveSlowly)
+        var stalls = 0
         while !leaveSlowly, let event = await events.next() {
+            if case .sendingStalled = event { stalls += 1 }
             guard case .connectionLost(let error) = event else { continue }
             #expect(error.message.hasPrefix("The other end took none of the "))
             break
         }
+        // Nobody waits for room, but nothing is read.
+        #expect(stalls == (leaveSlowly ? 0 : 1))
         connection.close()
         await client.disconnect()
     }

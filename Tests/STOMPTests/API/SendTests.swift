@@ -4,6 +4,7 @@ import STOMPCore
 import Synchronization
 import TestSupport
 import Testing
+import Transport
 
 @Suite(.turns) struct SendTests {
     @Test func `an outbox without room for a byte takes one message at a time`() async throws {
@@ -21,6 +22,94 @@ import Testing
             #expect(texts == ["a", "b", "c"])
             await client.disconnect()
         }
+    }
+
+    /// The next event about a server that takes nothing, or takes bytes again.
+    private func next(_ events: inout Updates<STOMPEvent>.AsyncIterator) async -> STOMPEvent? {
+        while let event = await events.next() {
+            switch event {
+            case .sendingStalled, .sendingResumed: return event
+            default: continue
+            }
+        }
+        return nil
+    }
+
+    @Test func `a server that takes nothing while a sender waits for room is reported, and so is the end of that`()
+        async throws
+    {
+        let clock = try ManualClock()
+        let broker = try await LoopbackBroker.start(clock: clock)
+        var configuration = STOMPConfiguration()
+        (configuration.outgoingHeartBeat, configuration.incomingHeartBeat) = (.zero, .zero)
+        let client = STOMPClient(broker.urls.stomp ?? "", configuration: configuration, clock: clock)
+        try await client.connect()
+        var events = client.events.makeAsyncIterator()
+        // More than the connection and the outbox have room for. On the loop, so that the clock knows when it waits.
+        let sendMore = {
+            Task(executorPreference: clock.loop) {
+                for _ in 0..<6 { try await client.send([UInt8](repeating: 7, count: 3 << 20), to: "/topic/a") }
+            }
+        }
+        // A short wait is not reported.
+        await broker.freeze()
+        let first = sendMore()
+        await clock.advance(by: .seconds(4))
+        await broker.thaw()
+        try await first.value
+        await clock.advance(by: .seconds(10))
+        await broker.freeze()
+        let second = sendMore()
+        await clock.advance(by: .seconds(20))
+        guard case .sendingStalled = await next(&events) else {
+            Issue.record("the standstill was not reported")
+            return
+        }
+        await broker.thaw()
+        try await second.value
+        guard case .sendingResumed(after: .seconds(20)) = await next(&events) else {
+            Issue.record("the end of the standstill was not reported")
+            return
+        }
+        await client.disconnect()
+        await broker.stop()
+    }
+
+    /// There is room for one message at a time, and more are waiting.
+    @Test func `room for a part of what waits ends a standstill, and the next one is reported again`() async throws {
+        let clock = try ManualClock()
+        let (client, connection) = try await FakeServer().connected(clock: clock) {
+            ($0.outgoingHeartBeat, $0.incomingHeartBeat) = (.zero, .zero)
+            $0.maximumOutboxBytes = 1_000
+        }
+        connection.client.changeFaults { $0.capacity = 500 }
+        var events = client.events.makeAsyncIterator()
+        let sending = Task(executorPreference: clock.loop) {
+            for _ in 0..<10 { try await client.send([UInt8](repeating: 7, count: 1_000), to: "/queue/a") }
+        }
+        await clock.advance(by: .seconds(7))
+        guard case .sendingStalled = await next(&events) else {
+            Issue.record("the standstill was not reported")
+            return
+        }
+        // Longer than a message with its headers, and shorter than two.
+        for _ in 0..<3 {
+            #expect(connection.read(atMost: 500))
+            await clock.waitUntilQuiet()
+        }
+        guard case .sendingResumed(after: .seconds(7)) = await next(&events) else {
+            Issue.record("the end of the standstill was not reported")
+            return
+        }
+        // Some bytes may have moved after the watch began.
+        await clock.advance(by: .seconds(11))
+        guard case .sendingStalled = await next(&events) else {
+            Issue.record("the second standstill was not reported")
+            return
+        }
+        connection.close()
+        await #expect(throws: STOMPError.self) { try await sending.value }
+        await client.disconnect()
     }
 
     @Test func eachTaskKeepsItsOrder() async throws {

@@ -9,7 +9,7 @@ extension MQTTClient {
         for await event in events {
             switch event {
             case .attemptFailed, .connectionLost, .subscriptionLost, .undelivered, .sessionLost,
-                .unsentMessagesDiscarded, .receiveMaximumReached, .readingPaused:
+                .unsentMessagesDiscarded, .receiveMaximumReached, .readingPaused, .sendingStalled:
                 logger.warning("\(event)", metadata: ["client": "\(clientID)"])
             default:
                 logger.debug("\(event)", metadata: ["client": "\(clientID)"])
@@ -25,7 +25,7 @@ extension STOMPClient {
         for await event in events {
             switch event {
             case .attemptFailed, .connectionLost, .subscriptionLost, .unsentMessagesDiscarded, .errorReceived,
-                .readingPaused:
+                .readingPaused, .sendingStalled:
                 logger.warning("\(event)")
             default:
                 logger.debug("\(event)")
