@@ -24,13 +24,17 @@ public final class MQTTBatch: DeliveryBatch, @unchecked Sendable {
     let route: MQTTRoute?
     /// How many messages were lost just before the first one.
     @safe @exclusivity(unchecked) @usableFromInline package var gap = 0
+    @safe @exclusivity(unchecked) @usableFromInline package var number = 0
+    /// The batch that these messages are the rest of, and their place in it: what is taken counts there.
+    private let origin: (batch: MQTTBatch, start: Int)?
     private let pool: MQTTBatchPool?
     /// How many messages a receiver has taken.
     private let taken = Atomic(0)
 
     init(
         _ storage: MQTTBatchStorage, aliasTopics: [UInt8] = [], commonTopic: String? = nil, version: MQTTVersion,
-        core: MQTTClientCore?, route: MQTTRoute? = nil, pool: MQTTBatchPool? = nil
+        core: MQTTClientCore?, route: MQTTRoute? = nil, pool: MQTTBatchPool? = nil,
+        restOf origin: (batch: MQTTBatch, start: Int)? = nil
     ) {
         bytes = storage.bytes
         records = storage.records
@@ -40,12 +44,23 @@ public final class MQTTBatch: DeliveryBatch, @unchecked Sendable {
         self.version = version
         self.core = core
         self.route = route
+        self.origin = origin
     }
 
     /// The same messages for another receiver, so that dropping messages from one does not affect the other.
     func copy() -> MQTTBatch {
         MQTTBatch(
             storage, aliasTopics: aliasTopics, commonTopic: commonTopic, version: version, core: core, route: route)
+    }
+
+    @usableFromInline
+    package func rest(from index: Int) -> MQTTBatch {
+        let batch = MQTTBatch(
+            MQTTBatchStorage(bytes: bytes, records: Array(records[index...])), aliasTopics: aliasTopics,
+            commonTopic: commonTopic, version: version, core: core, route: route, restOf: (self, index))
+        batch.number = number
+        if index == 0 { batch.gap = gap }
+        return batch
     }
 
     /// A batch of one of the messages, with another payload.
@@ -79,7 +94,11 @@ public final class MQTTBatch: DeliveryBatch, @unchecked Sendable {
     /// receiver is in the middle of it.
     var takenCount: Int { taken.load(ordering: .relaxed) }
 
-    @usableFromInline package func noteTaken(_ count: Int) { taken.store(count, ordering: .relaxed) }
+    @usableFromInline
+    package func noteTaken(_ count: Int) {
+        if let origin { return origin.batch.noteTaken(origin.start + count) }
+        taken.store(count, ordering: .relaxed)
+    }
 
     @usableFromInline package var byteCount: Int { storage.memory + aliasTopics.count }
 
@@ -109,6 +128,8 @@ public final class MQTTBatch: DeliveryBatch, @unchecked Sendable {
 
     @usableFromInline
     package func dropOldest(_ count: Int) -> Int {
+        // Its places would no longer be those of the batch that it is the rest of.
+        guard origin == nil else { return 0 }
         // Messages of QoS 1 and 2 are acknowledged or will be: they must arrive.
         var kept = 0
         var dropped = 0

@@ -14,6 +14,9 @@ package struct DeliveryPlace<Batch: DeliveryBatch, Failure: Error>: Sendable {
         self.batch = batch
         self.index = index
     }
+
+    /// The messages of the batch that the receiver has not taken.
+    var rest: [Batch] { batch.map { [$0.rest(from: index)] } ?? [] }
 }
 
 /// One receiver of a subscription. The caller's task runs it.
@@ -168,21 +171,20 @@ package final class SubscriptionHandle<Core: ClientCore>: Sendable {
 
     package let core: Core
     package let route: Core.Route
-    private let first: DeliveryQueue<Batch, Failure>
     private let places: Lock<Places>
 
     private struct Places {
         /// Where the last receiver stopped; nil while there are receivers.
         var parked: DeliveryPlace<Batch, Failure>?
-        var receiverCount = 0
-        /// The queues besides the first one; what those that are gone have dropped counts in the first one.
-        var others: [DeliveryQueue<Batch, Failure>] = []
+        /// The queues of the receivers, the oldest first.
+        var queues: [DeliveryQueue<Batch, Failure>] = []
+        /// How many messages were dropped from queues that are gone.
+        var droppedCount = 0
     }
 
     package init(core: Core, route: Core.Route, first: DeliveryQueue<Batch, Failure>) {
         self.core = core
         self.route = route
-        self.first = first
         places = Lock(Places(parked: DeliveryPlace(queue: first)))
     }
 
@@ -193,49 +195,44 @@ package final class SubscriptionHandle<Core: ClientCore>: Sendable {
 
     /// The number of messages that were dropped because a receiver was slow, for each receiver.
     package var droppedCount: Int {
-        places.withLock { places in places.others.reduce(first.droppedCount) { $0 + $1.droppedCount } }
+        places.withLock { places in
+            let queues = places.queues + (places.parked.map { [$0.queue] } ?? [])
+            return queues.reduce(places.droppedCount) { $0 + $1.droppedCount }
+        }
     }
+
+    // The loop gets its jobs under the lock, so that it adds a queue before that inherits what another receiver leaves.
 
     /// The place where the last receiver stopped; the beginning of a new queue if another receiver is active there.
     package func takePlace() -> DeliveryPlace<Batch, Failure> {
+        let (core, route) = (core, route)
         let taken = places.withLock { places in
-            places.receiverCount += 1
-            defer { places.parked = nil }
-            return places.parked
+            let place = places.parked.take() ?? DeliveryPlace(queue: core.makeQueue(route.policy))
+            if !places.queues.isEmpty { core.loop.execute { route.add(place.queue) } }
+            places.queues.append(place.queue)
+            return place
         }
-        if let taken {
-            if let batch = taken.batch { batch.noteTaken(batch.count) }
-            return taken
-        }
-        let queue = core.makeQueue(route.policy)
-        places.withLock { $0.others.append(queue) }
-        let route = route
-        core.loop.execute { route.add(queue) }
-        return DeliveryPlace(queue: queue)
+        if let batch = taken.batch { batch.noteTaken(batch.count) }
+        return taken
     }
 
-    /// A receiver stopped here.
+    /// A receiver stopped here. The next one continues there, unless there are others: then the oldest of them gets what this
+    /// one has left and no other has.
     package func park(_ place: DeliveryPlace<Batch, Failure>) {
         place.batch?.noteTaken(place.index)
-        let isParked = places.withLock { places in
-            places.receiverCount -= 1
-            guard places.receiverCount == 0 else {
-                if let index = places.others.firstIndex(where: { $0 === place.queue }) {
-                    places.others.remove(at: index)
-                    first.countDropped(place.queue.droppedCount)
-                }
-                return false
+        let (core, route) = (core, route)
+        places.withLock { places in
+            places.queues.removeAll { $0 === place.queue }
+            guard let heir = places.queues.first else {
+                places.parked = place
+                return
             }
-            places.parked = place
-            return true
-        }
-        // Of several receivers only the last one's place remains: nobody would empty the queues of the others, which would
-        // hold up the connection once they are full.
-        guard !isParked else { return }
-        let route = route
-        core.loop.execute {
-            route.remove(place.queue)
-            place.queue.abandon()
+            places.droppedCount += place.queue.droppedCount
+            core.loop.execute {
+                // Nobody would empty the queue, which would hold up the connection once it is full.
+                route.remove(place.queue)
+                heir.inherit(place.rest + place.queue.abandon())
+            }
         }
     }
 }

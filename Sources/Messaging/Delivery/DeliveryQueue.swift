@@ -22,6 +22,10 @@ package protocol DeliveryBatch: MessageStorage {
     /// How many messages were lost just before the first one. Changes only under the
     /// queue's lock, before a receiver has the batch.
     var gap: Int { get set }
+    /// How many batches its subscription had received before. Set by the queue, under its lock.
+    var number: Int { get set }
+    /// The messages from a place on, for another receiver: the one that has taken those before it is gone.
+    func rest(from index: Int) -> Self
     /// Drops up to `count` of the oldest messages, except those that were promised to arrive; returns how many were
     /// dropped. Called only while the batch waits in a queue, under the queue's lock.
     func dropOldest(_ count: Int) -> Int
@@ -85,6 +89,9 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
     /// The batch that a receiver was resumed for. It never waited, and does not count against the bounds.
     @safe @exclusivity(unchecked) private var handed: AnyObject?
     @safe @exclusivity(unchecked) private var end: Shared<DeliveryEnd<Failure>>?
+    /// The number of the first batch that this queue gets from the connection, and that of the next one.
+    @safe @exclusivity(unchecked) private var firstNumber = 0
+    @safe @exclusivity(unchecked) private var nextNumber = 0
     /// How many of `bytes` the connection's count holds.
     @safe @exclusivity(unchecked) private var counted = 0
     private let fullness = Atomic(false)
@@ -110,10 +117,13 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
     /// How many messages were dropped so far.
     package var droppedCount: Int { lost.load(ordering: .relaxed) }
 
-    /// Counts messages too that another receiver of the same subscription has lost.
-    package func countDropped(_ count: Int) { lost.add(count, ordering: .relaxed) }
-
     // MARK: The connection's side
+
+    /// Begins with the batch that comes next in another queue of the same subscription.
+    package func begin(with other: DeliveryQueue) {
+        let number = other.lock.withLock { _ in other.nextNumber }
+        lock.withLock { _ in (firstNumber, nextNumber) = (number, number) }
+    }
 
     /// Hands a batch over, and resumes a receiver that waits for one.
     package func push(_ batch: Batch) -> DeliveryOutcome {
@@ -131,6 +141,8 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
         var uncounted = 0
         let outcome = lock.withLock { _ -> DeliveryOutcome in
             if end != nil { return .refused }
+            batch.number = nextNumber
+            nextNumber += 1
             if gap > 0 {
                 batch.gap += gap
                 gap = 0
@@ -142,7 +154,7 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
             }
             append(batch)
             defer { uncounted = takeUncounted() }
-            guard messages >= policy.messages || bytes >= policy.bytes else { return .stored }
+            guard isAtBound else { return .stored }
             if policy.overflow == .dropOldest { dropOldest() }
             fullness.store(true, ordering: .relaxed)
             return .full
@@ -242,13 +254,14 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
         return taken
     }
 
-    /// The receiver is gone: what waits is dropped, what comes is refused.
-    package func abandon() {
+    /// The receiver is gone: what comes is refused. Returns what waited.
+    @discardableResult
+    package func abandon() -> [Batch] {
         var uncounted = 0
         var receiver: Waiter<Bool>?
-        let dropped = lock.withLock { _ in
+        let left = lock.withLock { _ in
             if end == nil { end = Shared(DeliveryEnd.finished) }
-            let dropped = (slots, handed)
+            let left = ([handed] + slots[head...]).compactMap { $0.map(cast) }
             slots = []
             handed = nil
             head = 0
@@ -257,12 +270,31 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
             uncounted = takeUncounted()
             fullness.store(false, ordering: .relaxed)
             receiver = self.receiver.take()
-            return dropped
+            return left
         }
         receiver.take()?.resume(returning: true)
-        // What the batches own is released without the lock.
-        withExtendedLifetime(dropped) {}
         report(Change(wasDrained: true, uncounted: uncounted))
+        return left
+    }
+
+    /// Puts what another receiver of the subscription has left before everything that waits here, except batches that this
+    /// queue has got itself.
+    package func inherit(_ left: [Batch]) {
+        var uncounted = 0
+        let receiver = lock.withLock { _ -> Waiter<Bool>? in
+            let older = left.filter { $0.number < firstNumber }
+            guard !older.isEmpty else { return nil }
+            let first = older + (handed.map { [cast($0)] } ?? [])
+            handed = nil
+            slots.replaceSubrange(..<head, with: first.map { $0 as AnyObject? })
+            head = 0
+            for batch in first { count(batch) }
+            uncounted = takeUncounted()
+            if end == nil, isAtBound { fullness.store(true, ordering: .relaxed) }
+            return self.receiver.take()
+        }
+        unread.change(by: uncounted)
+        receiver?.resume(returning: true)
     }
 
     /// What to report to the connection once the lock is released.
@@ -285,8 +317,14 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
 
     private var isEmpty: Bool { handed == nil && head == slots.count }
 
+    private var isAtBound: Bool { messages >= policy.messages || bytes >= policy.bytes }
+
     private func append(_ batch: Batch) {
         slots.append(batch)
+        count(batch)
+    }
+
+    private func count(_ batch: Batch) {
         messages += batch.count
         bytes += batch.byteCount
     }

@@ -60,7 +60,9 @@ where Batch.Message: ReplyMessage {
     }
 
     package mutating func add(_ queue: DeliveryQueue<Batch, Failure>) {
-        if let end { queue.finish(end) } else { queues.append(queue) }
+        if let end { return queue.finish(end) }
+        if let other = queues.first { queue.begin(with: other) }
+        queues.append(queue)
     }
 
     /// Ends the queues, and those that are added later; the first end counts.

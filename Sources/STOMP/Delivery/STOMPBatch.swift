@@ -23,6 +23,7 @@ public final class STOMPBatch: DeliveryBatch, @unchecked Sendable {
     /// Weak, so that a message that is kept does not keep the connection open.
     weak let core: STOMPClientCore?
     @safe @exclusivity(unchecked) @usableFromInline package var gap = 0
+    @safe @exclusivity(unchecked) @usableFromInline package var number = 0
     private let pool: BatchPool<STOMPMessageRecord>
 
     init(
@@ -48,6 +49,16 @@ public final class STOMPBatch: DeliveryBatch, @unchecked Sendable {
     /// acknowledged are not dropped.
     func number(at index: Int) -> STOMPMessageNumber? {
         firstNumber.map { STOMPMessageNumber(subscription: route.token, number: $0 + UInt64(index)) }
+    }
+
+    @usableFromInline
+    package func rest(from index: Int) -> STOMPBatch {
+        let batch = STOMPBatch(
+            BatchStorage(bytes: bytes, records: Array(records[index...])), version: version, connection: connection,
+            route: route, firstNumber: firstNumber.map { $0 + UInt64(index) }, core: core, pool: pool)
+        batch.number = number
+        if index == 0 { batch.gap = gap }
+        return batch
     }
 
     /// A batch of one of the messages, with another body.

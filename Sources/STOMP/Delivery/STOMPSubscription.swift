@@ -7,7 +7,8 @@ import Wire
 /// The subscription lives as long as this value or an iterator of it: when the last copy is released, the client
 /// unsubscribes; a durable subscription remains at the broker. It survives reconnects. An iterator continues where the one
 /// before it was released, so that a loop may be left and entered again; of two at the same time each gets every message
-/// since it was made.
+/// since it was made. When one of several is released, the oldest of the others gets next what it has left and no other
+/// gets.
 ///
 /// Iterating throws ``STOMPError`` when the client stops connecting, when the broker refuses the destination after a
 /// reconnect, and (with ``STOMPError/Code/cancelled``) when the iterating task is cancelled; it ends after

@@ -56,6 +56,35 @@ struct SlowConsumerTests {
         await bench.stop()
     }
 
+    @Test(arguments: [QoS.atMostOnce, .atLeastOnce, .exactlyOnce])
+    func `what a receiver leaves that no other one gets comes to the oldest of them, before anything newer`(qos: QoS)
+        async throws
+    {
+        let bench = try await Bench()
+        let client = try await bench.connected()
+        let messages = try await client.subscribe(to: "a", qos: qos)
+        var first: MQTTSubscription.Iterator? = messages.makeAsyncIterator()
+        try await client.publish((0..<5).map { .init(Array("\($0)".utf8), to: "a", qos: qos) }).check()
+        #expect(await eventually { client.counters.messagesReceived == 5 })
+        #expect(try await first?.next()?.text == "0")
+        var others = (0..<2).map { _ in messages.makeAsyncIterator() }
+        // When the server has answered this, the loop knows the receivers.
+        _ = try await client.subscribe(to: "b")
+        for number in 5..<8 { try await client.publish("\(number)", to: "a", qos: qos) }
+        #expect(await eventually { client.counters.messagesReceived == 8 })
+        first = nil
+        // And when it has answered this, that one of them is gone.
+        _ = try await client.subscribe(to: "c")
+        await client.disconnect()
+        for (index, numbers) in [1..<8, 5..<8].enumerated() {
+            var texts: [String?] = []
+            while let message = try await others[index].next() { texts.append(message.text) }
+            #expect(texts == numbers.map { "\($0)" })
+        }
+        #expect(messages.droppedCount == 0)
+        await bench.stop()
+    }
+
     @Test func `a subscription that makes reading pause is named, once for each time`() async throws {
         let bench = try await Bench()
         let client = try await bench.connected()

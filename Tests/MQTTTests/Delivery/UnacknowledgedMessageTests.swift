@@ -1,7 +1,9 @@
 import LoopbackBroker
-import MQTT
+import Synchronization
 import TestSupport
 import Testing
+
+@testable import MQTT
 
 @Suite("Subscriptions: messages that a program has not acknowledged", .turns)
 struct UnacknowledgedMessageTests {
@@ -104,6 +106,60 @@ struct UnacknowledgedMessageTests {
             withExtendedLifetime((jobs, others, automatic)) {}
         }
         #expect(reports == ["jobs/0 0.0 seconds"])
+    }
+
+    @Test(arguments: [QoS.atLeastOnce, .exactlyOnce])
+    func `a receiver that is replaced while it works leaves its messages to the next, and nothing waits for them`(
+        qos: QoS
+    ) async throws {
+        _ = try await reports { clock, client, sender in
+            let jobs = try await client.subscribe(to: "jobs/#", qos: qos, acknowledgement: .manual)
+            var old: MQTTSubscription.Iterator? = jobs.makeAsyncIterator()
+            try await sender.publish((0..<3).map { .init([UInt8($0)], to: "jobs/a", qos: qos) }).check()
+            await clock.waitUntilQuiet()
+            let begun = try #require(try await old?.next())
+            let done = Mutex<[UInt8]>([])
+            let new = Task {
+                for try await job in jobs {
+                    done.withLock { $0 += job.bytes }
+                    job.acknowledge()
+                }
+            }
+            let (loop, route) = (client.core.loop, jobs.handle.route)
+            #expect(await eventually { await loop.result { route.receivers.queues.count } == 2 })
+            try await sender.publish([3], to: "jobs/a", qos: qos)
+            #expect(await eventually { done.withLock { $0 == [3] } })
+            old = nil
+            begun.acknowledge()
+            // More than Receive Maximum.
+            for number in UInt8(4)..<10 { try await sender.publish([number], to: "jobs/a", qos: qos) }
+            #expect(await eventually { done.withLock { $0.sorted() == Array(1..<10) } })
+            #expect(await eventually { client.backlog.unacknowledgedMessages == 0 })
+            new.cancel()
+            _ = await new.result
+        }
+    }
+
+    @Test(arguments: [QoS.atLeastOnce, .exactlyOnce])
+    func `what a receiver has got from another one counts as taken once it has taken it`(qos: QoS) async throws {
+        _ = try await reports { clock, client, sender in
+            do {
+                let jobs = try await client.subscribe(to: "jobs/#", qos: qos, acknowledgement: .manual)
+                var old: MQTTSubscription.Iterator? = jobs.makeAsyncIterator()
+                try await sender.publish((0..<4).map { .init([UInt8($0)], to: "jobs/a", qos: qos) }).check()
+                await clock.waitUntilQuiet()
+                try await old?.next()?.acknowledge()
+                var new = jobs.makeAsyncIterator()
+                await clock.waitUntilQuiet()
+                old = nil
+                await clock.waitUntilQuiet()
+                #expect(try await new.next()?.bytes == [1])
+            }
+            let next = try await client.subscribe(to: "jobs/#", qos: qos, acknowledgement: .manual)
+            let left = try await next.first(3)
+            #expect(left.map(\.bytes) == [[1], [2], [3]])
+            #expect(left.map(\.isDuplicate) == [true, false, false])
+        }
     }
 
     @Test func `automatic acknowledgements and versions without Receive Maximum report nothing`() async throws {

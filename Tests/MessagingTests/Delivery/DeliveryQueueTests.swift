@@ -367,6 +367,46 @@ import Testing
         #expect(batch(await receivers[1 - first.0].value)?.numbers == [0, 1])
     }
 
+    @Test func `a queue inherits what it has not got itself, before everything that waits in it`() async {
+        let (one, other) = (queue(), queue())
+        for start in [0, 10] { _ = one.push(NumberBatch(start..<(start + 3))) }
+        let begun = one.takeBatch()
+        other.begin(with: one)
+        for queue in [one, other] { _ = queue.push(NumberBatch(20..<23)) }
+        other.inherit([begun?.rest(from: 2)].compactMap(\.self) + one.abandon())
+        #expect(one.takeBatch() == nil)
+        var numbers: [Int] = []
+        while let batch = other.takeBatch() { numbers += batch.numbers }
+        #expect(numbers == [2, 10, 11, 12, 20, 21, 22])
+    }
+
+    @Test func `a receiver that waits gets what its queue inherits`() async {
+        let (one, other) = (queue(), queue())
+        _ = one.push(NumberBatch(0..<3))
+        other.begin(with: one)
+        let receiver = Task { self.batch(await next(of: other))?.numbers }
+        // So that it waits in some of the runs.
+        await Task.yield()
+        other.inherit(one.abandon())
+        #expect(await receiver.value == [0, 1, 2])
+    }
+
+    @Test func `what a queue inherits counts against its bounds and is drained as everything else`() {
+        let drained = Counter()
+        let unread = UnreadBytes(maximum: 100) { drained.add() }
+        let one = Queue(policy: BufferPolicy(), unread: unread)
+        let other = Queue(policy: BufferPolicy(messages: 3, overflow: .pauseReading), unread: unread)
+        _ = one.push(NumberBatch(0..<10))
+        other.begin(with: one)
+        let left = one.abandon()
+        #expect(!one.connectionIsFull)
+        let before = drained.value
+        other.inherit(left)
+        #expect(other.isFull && other.connectionIsFull)
+        #expect(other.takeBatch()?.count == 10)
+        #expect(!other.isFull && !other.connectionIsFull && drained.value == before + 2)
+    }
+
     @Test func `what the receiver has taken is not kept`() {
         let queue = queue()
         weak var kept: NumberBatch?

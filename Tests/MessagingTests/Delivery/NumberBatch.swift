@@ -10,6 +10,7 @@ final class NumberBatch: DeliveryBatch, @unchecked Sendable {
 
     private(set) var entries: [Entry]
     var gap = 0
+    var number = 0
     private let overhead: Int
 
     init(_ entries: [Entry], overhead: Int = 0) {
@@ -25,6 +26,12 @@ final class NumberBatch: DeliveryBatch, @unchecked Sendable {
     var byteCount: Int { overhead + 10 * entries.count }
     var numbers: [Int] { entries.map(\.number) }
     subscript(index: Int) -> Int { entries[index].number }
+
+    func rest(from index: Int) -> NumberBatch {
+        let rest = NumberBatch(Array(entries[index...]), overhead: overhead)
+        rest.number = number
+        return rest
+    }
 
     func dropOldest(_ count: Int) -> Int {
         var left = count

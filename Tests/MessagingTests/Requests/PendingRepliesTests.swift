@@ -34,6 +34,11 @@ private final class ReplyBatch: DeliveryBatch {
         get { 0 }
         set {}
     }
+    var number: Int {
+        get { 0 }
+        set {}
+    }
+    func rest(from index: Int) -> ReplyBatch { ReplyBatch(Array(replies[index...])) }
     func dropOldest(_ count: Int) -> Int { 0 }
 }
 

@@ -198,6 +198,37 @@ import Testing
         }
     }
 
+    @Test(arguments: [STOMPAckMode.auto, .clientIndividual])
+    func `a receiver that is replaced while it works leaves its messages to the next`(mode: STOMPAckMode) async throws {
+        try await withBroker { broker in
+            let client = try await broker.connected()
+            let messages = try await client.subscribe(to: "/queue/jobs", acknowledgement: mode)
+            var old: STOMPSubscription.Iterator? = messages.makeAsyncIterator()
+            try await client.sendAndConfirm((0..<3).map { STOMPOutgoingMessage("\($0)", to: "/queue/jobs") }).check()
+            #expect(await eventually { client.counters.messagesReceived == 3 })
+            let begun = try #require(try await old?.next())
+            let done = Mutex<[String?]>([])
+            let new = Task {
+                for try await message in messages {
+                    if mode != .auto { try message.acknowledge() }
+                    done.withLock { $0.append(message.text) }
+                }
+            }
+            // Once it is there, it gets what comes.
+            #expect(
+                try await eventually {
+                    try await client.sendAndConfirm("new", to: "/queue/jobs")
+                    return done.withLock { !$0.isEmpty }
+                })
+            old = nil
+            if mode != .auto { try begun.acknowledge() }
+            #expect(await eventually { done.withLock { $0.contains("1") && $0.contains("2") } })
+            await client.disconnect()
+            try await new.value
+            #expect(done.withLock { $0.filter { $0 == "1" || $0 == "2" } == ["1", "2"] })
+        }
+    }
+
     @Test func loopMayBeLeftAndEnteredAgain() async throws {
         try await withBroker { broker in
             let client = try await broker.connected()
