@@ -89,7 +89,8 @@ public struct MQTTMessage: ReplyMessage {
     /// Acknowledgements are sent in the order in which the messages arrived [MQTT-4.6.0-2].
     public func acknowledge() {
         let delivery = batch.records[index].delivery
-        guard delivery != 0 else { return }
+        // A subscription with manual acknowledgement may have the same message.
+        guard delivery != 0, batch.route?.acknowledgement == .manual else { return }
         batch.core?.acknowledge(delivery)
     }
 

@@ -162,6 +162,21 @@ struct UnacknowledgedMessageTests {
         }
     }
 
+    @Test(arguments: [QoS.atLeastOnce, .exactlyOnce])
+    func `acknowledge() of an automatic subscription does nothing to a message that a manual one has too`(qos: QoS)
+        async throws
+    {
+        _ = try await reports { clock, client, sender in
+            let log = try await client.subscribe(to: "#", qos: qos)
+            let jobs = try await client.subscribe(to: "jobs/#", qos: qos, acknowledgement: .manual)
+            try await publish(0..<1, from: sender, clock)
+            for message in try await log.first(1) { message.acknowledge() }
+            #expect(client.backlog.unacknowledgedMessages == 1)
+            for message in try await jobs.first(1) { message.acknowledge() }
+            #expect(client.backlog.unacknowledgedMessages == 0)
+        }
+    }
+
     @Test func `automatic acknowledgements and versions without Receive Maximum report nothing`() async throws {
         let automatic = try await reports { clock, client, sender in
             let jobs = try await client.subscribe(to: "jobs/#", buffer: BufferPolicy(messages: 2))
