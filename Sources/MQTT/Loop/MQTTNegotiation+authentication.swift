@@ -57,12 +57,16 @@ extension MQTTNegotiation {
         // Ignore a response that arrives after its connection has closed.
         guard connection == connectionNumber, authenticationTask != nil else { return }
         authenticationTask = nil
-        switch response {
-        case .success(let data):
-            let now = core.loop.now
-            // A failure means that the connection is ending.
-            core.link.perform { try? $0.engine.authenticate(data: data, at: now) }
-        case .failure(let error):
+        let now = core.loop.now
+        do {
+            let data = try response.get()
+            try core.link.perform { machine throws(MQTTUsageError) in
+                try machine.engine.authenticate(data: data, at: now)
+            }
+        } catch let error as MQTTUsageError where error.code == .notConnected || error.code == .closing {
+            // The connection is ending.
+        } catch {
+            // The application has no response, or one that cannot be sent.
             core.connectionFailed(MQTTError(authentication: error))
             core.link.dropConnection()
         }

@@ -1,5 +1,6 @@
 import LoopbackBroker
 import MQTT
+import MQTTCore
 import Synchronization
 import TestSupport
 import Testing
@@ -271,6 +272,41 @@ struct ConnectingTests {
             ($0 as? MQTTError)?.code == .badCredentials && ($0 as? MQTTError)?.underlying is NoKey
         }
         #expect(server.connectionCount == 1)
+    }
+
+    /// While the client connects, and when it is connected, with the server's Maximum Packet Size.
+    @Test(arguments: [false, true])
+    func `a response that is too long for AUTH fails the authentication at once, and the error says why`(
+        isRenewal: Bool
+    ) async throws {
+        let size: UInt32 = isRenewal ? 100 : 16 << 20
+        let server = ScriptedServer(maximumPacketSize: size, clock: try ManualClock()) { step in
+            switch step.event {
+            case .connectReceived where isRenewal: step.accept()
+            case .connectReceived: step.authenticate(.continueAuthentication, [2])
+            case .authenticationReceived: step.authenticate(.continueAuthentication, [2])
+            default: break
+            }
+        }
+        let client = server.client {
+            $0.version = .v5_0
+            $0.reconnect.firstConnectAttempts = nil
+            $0.authentication = MQTTAuthentication(method: "X") {
+                nil
+            } respond: { _ in
+                [UInt8](repeating: 1, count: isRenewal ? 101 : 65_536)
+            }
+        }
+        if isRenewal { try await client.connect() }
+        let error = await #expect(throws: MQTTError.self) {
+            // Without a step of the clock.
+            try await withTimeout(.patience, "the authentication") {
+                if isRenewal { try await client.reauthenticate() } else { try await client.connect() }
+            }
+        }
+        #expect(error?.code == .badCredentials && error?.underlying is MQTTUsageError, "\(error as Any)")
+        #expect(error?.message.contains("configuration.authentication") == true)
+        await client.disconnect()
     }
 
     @Test func `a first step that fails, or that the server refuses once, is tried again`() async throws {
