@@ -7,10 +7,12 @@ extension MQTTClient {
     /// Publishes a request and returns the first response to it [MQTT 5.0 4.10]; 5.0 only.
     ///
     /// One subscription, made with the first request, receives the responses to all requests of a client; correlation
-    /// data tells them apart. A response without them is taken if only one request waits and no earlier one has ended without
-    /// its response. Otherwise it is dropped, because it may be the late response to that; the next request then uses another
-    /// response topic. If the server answers a request of QoS 1 or 2 with `noMatchingSubscribers`, no client received it,
-    /// and the request fails at once.
+    /// data tells them apart. A response without those of its request is dropped, even if only one request waits, because a
+    /// responder has to copy them [MQTT 5.0 4.10.2]: with one that does not, agree on a topic for
+    /// ``request(_:to:responseTopic:qos:timeout:)-(String,_,_,_,_)``.
+    ///
+    /// If the server answers a request of QoS 1 or 2 with `noMatchingSubscribers`, no client received it, and the request fails
+    /// at once.
     /// - Parameters:
     ///   - payload: the payload of the request: any sequence of bytes, such as an array or `Data`.
     ///   - topic: the topic that the request is published to.
@@ -39,7 +41,7 @@ extension MQTTClient {
             correlation: correlation, within: timeout,
             late: core.lateReply(
                 "No response to the request to '\(topic)' arrived within \(timeout).",
-                advice: "Check that a client answers there, or raise the timeout.")
+                advice: "Check that a client answers there and copies the Correlation Data, or raise the timeout.")
         ) {
             (address) async throws(MQTTError) in
             var properties = properties

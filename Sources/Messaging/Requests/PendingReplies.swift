@@ -4,7 +4,8 @@ import Wire
 /// A message that may be the reply to a request.
 @usableFromInline
 package protocol ReplyMessage: ReceivedMessage {
-    /// What the request had to be answered with: correlation data, or a correlation id.
+    /// What the request had to be answered with: correlation data, or a correlation id. Nil for a STOMP message without one,
+    /// never with MQTT.
     var correlation: [UInt8]? { get }
 }
 
@@ -62,7 +63,7 @@ package final class PendingReplies<Message: ReplyMessage, Failure: ClientError>:
     private var requests: [[UInt8]: Request] = [:]
     /// Whether a request of this subscription that may have been sent has ended without its reply, which may still come.
     private var owesReply = false
-    /// Whether a message without a correlation came meanwhile, so that the responders do not copy it: the next request gets a
+    /// Whether a message without a correlation (STOMP only) came meanwhile, so that the responders do not copy it: the next request gets a
     /// subscription with another address, where no reply to an earlier one can come.
     private var needsNewAddress = false
     /// Whether the subscription with the earlier address has not reported its end.
@@ -113,8 +114,8 @@ package final class PendingReplies<Message: ReplyMessage, Failure: ClientError>:
 
     // MARK: On the loop's thread
 
-    /// Messages of the subscription arrived. One without a correlation can only be meant for a request that is the only
-    /// one, if no reply to an earlier one is missing. Returns how many belong to no request.
+    /// Messages of the subscription arrived. One without a correlation (STOMP only) can only be meant for a request that is the
+    /// only one, if no reply to an earlier one is missing. Returns how many belong to no request.
     package func receive<Batch: DeliveryBatch>(_ batch: Batch) -> Int where Batch.Message == Message {
         var unmatched = 0
         for index in 0..<batch.count {
