@@ -33,16 +33,19 @@ final class MQTTFilterEntry {
     /// tree has the others here, in the order in which they were added.
     var others: [MQTTFilterEntry] = []
 
-    /// A caller that waits for the server's answer to one of its filters.
+    /// A route that has asked for the filter and has no answer of the server yet.
     struct Caller {
-        let wait: MQTTSubscribeWait
+        let route: MQTTRoute
+        /// The call that waits for the answer; nil for a declared subscription.
+        let wait: MQTTSubscribeWait?
+        /// The place of the filter among those of the route.
         let index: Int
-        /// The SUBSCRIBE that it waits for; 0 if that is not written yet.
+        /// The SUBSCRIBE that is to be answered; 0 if that is not written yet.
         var request: UInt64
-        /// When the first SUBSCRIBE that it has waited for was written, on whichever connection.
+        /// When the first SUBSCRIBE was written that was to be answered, on whichever connection.
         var firstWritten = Int64.max
 
-        var retainHandling: MQTTSubscriptionRequest.RetainHandling { wait.route.requests[index].retainHandling }
+        var retainHandling: MQTTSubscriptionRequest.RetainHandling { route.requests[index].retainHandling }
     }
 
     /// Grows with each entry of a router.
@@ -91,13 +94,15 @@ final class MQTTFilterEntry {
     var isShared: Bool { MQTTTopicFilter.shared(request.filter) != nil }
 
     /// What the next SUBSCRIBE asks for. A server that has the subscription already repeats its retained messages only if
-    /// a caller that waits for this SUBSCRIBE wants them. One that kept the session may have lost it nevertheless, and
+    /// a route that asks with this SUBSCRIBE wants them. One that kept the session may have lost it nevertheless, and
     /// sends them then.
     ///
-    /// - Parameter mayBeKept: whether this is the first SUBSCRIBE of a 5.0 connection whose server kept the session.
-    func nextRequest(mayBeKept: Bool) -> MQTTSubscriptionRequest {
+    /// - Parameters:
+    ///   - hasOptions: whether SUBSCRIBE can say which retained messages are wanted. Before 5.0 it cannot.
+    ///   - mayBeKept: whether this is the first SUBSCRIBE of a connection whose server kept the session.
+    func nextRequest(hasOptions: Bool, mayBeKept: Bool) -> MQTTSubscriptionRequest {
         let isKept = mayBeKept && lastGranted != nil
-        guard isAtServer || isKept else { return request }
+        guard hasOptions, isAtServer || isKept else { return request }
         var handlings = callers[unwritten...].map(\.retainHandling)
         if wantsRetained { handlings.append(.sendAtSubscribe) }
         if isKept, request.retainHandling != .doNotSend { handlings.append(.sendIfNew) }
@@ -133,7 +138,7 @@ final class MQTTFilterEntry {
         wantsRetained = false
     }
 
-    /// The callers that wait for a SUBSCRIBE that is not written get the answer to this one.
+    /// The callers whose SUBSCRIBE is not written get the answer to this one.
     func subscribeWritten(_ token: UInt64, at now: Int64) {
         pending = token
         if firstRequest == 0 { firstRequest = token }
@@ -163,6 +168,15 @@ final class MQTTFilterEntry {
         let taken = callers.filter(isTaken)
         callers.removeAll(where: isTaken)
         return taken
+    }
+
+    /// Takes back some of the callers that were taken: the next SUBSCRIBE is theirs.
+    func takeBack(_ taken: inout [Caller], where isKept: (Caller) -> Bool) {
+        for var caller in taken where isKept(caller) {
+            caller.request = 0
+            callers.append(caller)
+        }
+        taken.removeAll(where: isKept)
     }
 
     func connectionClosed() {

@@ -225,6 +225,7 @@ final class MQTTRouter {
             let key = ByteKey(request.filter)
             guard let entry = entries[key], entry.routes.contains(where: { $0 === route }) else { continue }
             entry.routes.removeAll { $0 === route }
+            _ = entry.takeCallers { $0.route === route }
             if entry.routes.isEmpty {
                 _ = removeEntry(key)
                 if entry.firstRequest != 0 || mayBeKept { forgotten.append(request.filter) }

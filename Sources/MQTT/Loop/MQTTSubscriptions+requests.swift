@@ -24,7 +24,9 @@ extension MQTTSubscriptions {
         let (groups, identified) = group(keys, hasIdentifiers: hasIdentifiers)
         var packets: [SubscribePacket] = []
         func add(_ keys: [ByteKey], _ properties: MQTTProperties) {
-            let requests = keys.compactMap { router.entries[$0]?.nextRequest(mayBeKept: sessionPresent && hasOptions) }
+            let requests = keys.compactMap {
+                router.entries[$0]?.nextRequest(hasOptions: hasOptions, mayBeKept: sessionPresent)
+            }
             packets.append(SubscribePacket(keys: keys, requests: requests, properties: properties))
         }
         for group in groups {
@@ -225,17 +227,17 @@ extension MQTTSubscriptions {
             let isKnown = entry.wasGranted
             entry.grant(code, to: token)
             for route in entry.routes { route.noteGranted(code) }
-            let callers = entry.takeCallers(of: token)
+            let callers = entry.takeCallers(of: token).filter { $0.wait != nil }
             core.news.tell(
                 comesFirst && callers.isEmpty && isKnown
                     ? .resubscribed(filter: key.text, code) : .subscribed(filter: key.text, code))
             // Callers confirm for themselves: theirs may have been cancelled.
-            for route in entry.routes where !callers.contains(where: { $0.wait.route === route }) {
+            for route in entry.routes where !callers.contains(where: { $0.route === route }) {
                 confirmUnmatched(route)
             }
             for caller in callers {
-                caller.wait.note(properties, of: token)
-                caller.wait.answer(caller.index, .success(code))
+                caller.wait?.note(properties, of: token)
+                caller.wait?.answer(caller.index, .success(code))
             }
         }
     }
@@ -265,7 +267,7 @@ extension MQTTSubscriptions {
             guard let entry = router.entries[key] else { continue }
             entry.isUncertain = true
             // The connection ends, and the next one subscribes what was granted before, and what no caller waits for.
-            let isAwaited = entry.callers.contains { $0.request == token }
+            let isAwaited = entry.callers.contains { $0.request == token && $0.wait != nil }
             fail(key, error, of: token, othersContinue: comesFirst && (entry.wasGranted || !isAwaited))
         }
         // The server may have subscribed them nevertheless.
@@ -298,14 +300,16 @@ extension MQTTSubscriptions {
         guard let router = knownRouter else { return }
         let (now, timeout) = (core.loop.now, core.settings.engineOptions.value.requestTimeout)
         for (key, entry) in router.orderedEntries where entry.pending != 0 {
-            let late = entry.takeCallers { $0.request != 0 && $0.firstWritten.advanced(byNanoseconds: timeout) <= now }
+            let late = entry.takeCallers {
+                $0.wait != nil && $0.request != 0 && $0.firstWritten.advanced(byNanoseconds: timeout) <= now
+            }
             let error = MQTTError(
                 .timedOut,
                 "Connections end before the server answers SUBSCRIBE, for longer than requestTimeout; the request may still take effect. \(Self.adviceForSubscribe)"
             )
             for caller in late {
-                caller.wait.answer(caller.index, .failure(error))
-                withdraw(caller.wait.route, from: key, error)
+                caller.wait?.answer(caller.index, .failure(error))
+                withdraw(caller.route, from: key, error)
             }
         }
     }
@@ -314,23 +318,30 @@ extension MQTTSubscriptions {
     static let adviceForSubscribe =
         "Some servers do not answer a request for QoS 2, or for many filters: lower qos or maximumFiltersPerRequest, or raise requestTimeout if the server is slow."
 
-    /// A SUBSCRIBE failed for one of its filters: the callers that wait for it fail. All other routes of the filter fail
-    /// too, unless the server has granted it before or is about to answer another SUBSCRIBE.
+    /// A SUBSCRIBE failed for one of its filters: the routes that asked with it fail. The others continue if the server has
+    /// granted the filter on this connection or is about to answer another SUBSCRIBE; if it granted them on an earlier one, they
+    /// are asked for again without what was refused.
     ///
     /// - Parameters:
     ///   - request: the SUBSCRIBE; 0 if it could not be written.
-    ///   - othersContinue: whether the other routes continue in any case.
+    ///   - othersContinue: whether only the callers that wait fail, and the next connection subscribes the others.
     private func fail(_ key: ByteKey, _ error: MQTTError, of request: UInt64, othersContinue: Bool = false) {
         guard let entry = router.entries[key] else { return }
-        let callers = entry.takeCallers(of: request)
+        var callers = entry.takeCallers(of: request)
         for caller in callers {
-            caller.wait.note(error.properties, of: request)
-            caller.wait.answer(caller.index, .failure(error))
+            caller.wait?.note(error.properties, of: request)
+            caller.wait?.answer(caller.index, .failure(error))
         }
-        if othersContinue || entry.isAtServer || !entry.callers.isEmpty {
-            for caller in callers { withdraw(caller.wait.route, from: key, error) }
+        if othersContinue { entry.takeBack(&callers, where: { $0.wait == nil }) }
+        let isAtServer = othersContinue || entry.isAtServer || !entry.callers.isEmpty
+        let leavesOthers = entry.routes.contains { route in !callers.contains { $0.route === route } }
+        if callers.contains(where: { $0.wait == nil }) || !isAtServer && callers.isEmpty {
+            core.news.tell(.subscriptionLost(filter: key.text, reason(of: error, for: key.text)))
+        }
+        if isAtServer || leavesOthers && !callers.isEmpty {
+            for caller in callers { withdraw(caller.route, from: key, error) }
+            if !isAtServer { send([key]) }
         } else {
-            if callers.isEmpty { core.news.tell(.subscriptionLost(filter: key.text, reason(of: error, for: key.text))) }
             _ = router.removeEntry(key)
             for route in entry.routes { lose(route, error) }
         }

@@ -47,12 +47,12 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
                 if route.requests.count == 1 || known.insert(key).inserted { keys.append(key) }
             }
             let granted = needsSubscribe ? nil : entry.granted
-            if let granted { route.noteGranted(granted) }
-            guard let wait else { continue }
             if let granted {
-                wait.answer(index, .success(granted))
+                route.noteGranted(granted)
+                wait?.answer(index, .success(granted))
             } else {
-                entry.callers.append(.init(wait: wait, index: index, request: needsSubscribe ? 0 : entry.pending))
+                let request = needsSubscribe ? 0 : entry.pending
+                entry.callers.append(.init(route: route, wait: wait, index: index, request: request))
             }
         }
         router.identify(route)
@@ -69,8 +69,7 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
         var waits: [MQTTSubscribeWait] = []
         for request in route.requests {
             guard let entry = router.entries[ByteKey(request.filter)] else { continue }
-            waits += entry.callers.filter { $0.wait.route === route }.map(\.wait)
-            entry.callers.removeAll { $0.wait.route === route }
+            waits += entry.callers.filter { $0.route === route }.compactMap(\.wait)
         }
         guard !waits.isEmpty else { return }
         remove(route)
@@ -145,7 +144,7 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
     /// The client has stopped connecting: all subscriptions end, and everything that waits for an answer fails.
     func stop(_ failure: MQTTError) {
         for entry in knownRouter?.takeAllEntries() ?? [] {
-            for caller in entry.callers { caller.wait.fail(failure) }
+            for caller in entry.callers { caller.wait?.fail(failure) }
             for route in entry.routes {
                 route.hasStopped = true
                 // The next connection has another topic for replies.
@@ -180,7 +179,8 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
     /// The session store was opened: subscriptions that were made before get the messages that it holds.
     func storeOpened() {
         guard let router = knownRouter else { return }
-        let awaited = Set(router.entries.values.flatMap { $0.callers.map { ObjectIdentifier($0.wait.route) } })
+        let awaited = Set(
+            router.entries.values.flatMap { $0.callers.compactMap { $0.wait.map { ObjectIdentifier($0.route) } } })
         for (_, entry) in router.entries.sorted(by: { $0.key.text < $1.key.text }) {
             for route in entry.routes {
                 handUnmatched(to: route)

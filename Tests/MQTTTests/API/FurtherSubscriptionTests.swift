@@ -1,8 +1,10 @@
-import MQTT
+import MQTTCore
 import Synchronization
 import TestSupport
 import Testing
 import Transport
+
+@testable import MQTT
 
 /// Subscriptions to a filter that the client has subscribed already.
 @Suite("Client: further subscriptions of one filter", .turns)
@@ -172,6 +174,123 @@ struct FurtherSubscriptionTests {
         #expect(server.subscribed.count == 3)
         server.send("x", to: "a")
         for messages in [first, messages] { #expect(try await messages.first(1).map(\.text) == ["x"]) }
+        await client.disconnect()
+    }
+
+    // MARK: Declared ones
+
+    /// What the sequence of a subscription throws.
+    private func end(of messages: MQTTSubscription) async throws -> MQTTError {
+        try #require(
+            await #expect(throws: MQTTError.self) {
+                try await withTimeout(.patience, "the end") { for try await _ in messages {} }
+            })
+    }
+
+    /// Lets the client lose its connection; the next one subscribes the filter with QoS 0 only, and the sequence continues.
+    private func expectContinues(
+        _ messages: MQTTSubscription, of client: MQTTClient, at server: SubscribingServer
+    ) async throws {
+        server.send("x", to: "a")
+        #expect(try await messages.first(1).map(\.text) == ["x"])
+        server.setWithholding(false)
+        let count = server.subscribed.count
+        server.scriptedServer.link?.dropConnection()
+        #expect(await eventually { server.subscribed.count > count && client.state.isConnected })
+        #expect(server.subscribed.count == count + 1 && server.subscribed.last?.qos == .atMostOnce)
+        #expect(server.unsubscribed.isEmpty)
+        server.send("y", to: "a")
+        #expect(try await messages.first(1).map(\.text) == ["y"])
+        await client.disconnect()
+    }
+
+    /// With the same QoS and with a higher one.
+    @Test(arguments: [MQTTVersion.v3_1_1, .v5_0], [QoS.atMostOnce, .atLeastOnce])
+    func `a further declared subscription that is refused throws, and the first sequence continues`(
+        version: MQTTVersion, qos: QoS
+    ) async throws {
+        let server = SubscribingServer()
+        let client = server.scriptedServer.client { $0.version = version }
+        try await client.connect()
+        let first = try await client.subscribe(to: "a", qos: .atMostOnce)
+        server.setWithholding(true)
+        let second = client.subscription(to: "a", qos: qos)
+        #expect(await eventually { server.unansweredCount == 1 })
+        server.answer(version.hasProperties ? .notAuthorized : .unspecifiedError)
+        #expect(try await end(of: second).code == .refused)
+        try await expectContinues(first, of: client, at: server)
+    }
+
+    @Test func `a further declared subscription that cannot be sent throws, and the first sequence continues`()
+        async throws
+    {
+        let server = SubscribingServer { $0.subscriptionIdentifierAvailable = false }
+        let client = server.scriptedServer.client { $0.version = .v5_0 }
+        try await client.connect()
+        let first = try await client.subscribe(to: "a", qos: .atMostOnce)
+        let second = client.subscription(to: "a", qos: .atLeastOnce, properties: [.subscriptionIdentifier(7)])
+        #expect(try await end(of: second).underlying is MQTTUsageError)
+        try await expectContinues(first, of: client, at: server)
+    }
+
+    @Test func `before 5_0 a further declared shared subscription asks for its higher QoS`() async throws {
+        let server = SubscribingServer()
+        let client = server.scriptedServer.client { $0.version = .v3_1_1 }
+        try await client.connect()
+        let first = try await client.subscribe(to: "$share/g/a", qos: .atLeastOnce)
+        let second = client.subscription(to: "$share/g/a", qos: .exactlyOnce)
+        #expect(await eventually { second.grantedQoS == .exactlyOnce })
+        #expect(server.subscribed.map(\.qos) == [.atLeastOnce, .exactlyOnce])
+        withExtendedLifetime(first) {}
+        await client.disconnect()
+    }
+
+    /// By a call that waits, and declared.
+    @Test(arguments: [true, false])
+    func `a further subscription that is made without a connection and refused on the next leaves the first one alone`(
+        isAwaited: Bool
+    ) async throws {
+        let server = SubscribingServer()
+        let client = server.scriptedServer.client()
+        try await client.connect()
+        let first = try await client.subscribe(to: "a", qos: .atMostOnce)
+        await client.suspend()
+        let awaited = Task { isAwaited ? try await client.subscribe(to: "a", qos: .exactlyOnce) : nil }
+        let declared = isAwaited ? nil : client.subscription(to: "a", qos: .exactlyOnce)
+        let core = client.core
+        #expect(
+            await eventually {
+                await core.loop.result { core.subscriptions.router.orderedEntries.map(\.value.routes.count) } == [2]
+            })
+        server.setWithholding(true)
+        client.resume()
+        #expect(await eventually { server.unansweredCount == 1 })
+        server.setWithholding(false)
+        server.answer(.unspecifiedError)
+        if let declared {
+            #expect(try await end(of: declared).code == .refused)
+        } else {
+            await #expect { _ = try await awaited.value } throws: { isRefusal($0) }
+        }
+        #expect(await eventually { server.subscribed.map(\.qos) == [.atMostOnce, .exactlyOnce, .atMostOnce] })
+        try await expectContinues(first, of: client, at: server)
+    }
+
+    @Test func `a declared subscription whose answer does not come before the connection ends is asked for again`()
+        async throws
+    {
+        let server = SubscribingServer()
+        let client = server.scriptedServer.client()
+        try await client.connect()
+        let first = try await client.subscribe(to: "a", qos: .atMostOnce)
+        server.setWithholding(true)
+        let second = client.subscription(to: "a", qos: .atLeastOnce)
+        #expect(await eventually { server.unansweredCount == 1 })
+        server.setWithholding(false)
+        server.scriptedServer.link?.dropConnection()
+        #expect(await eventually { second.grantedQoS == .atLeastOnce })
+        server.send("x", to: "a")
+        for messages in [first, second] { #expect(try await messages.first(1).map(\.text) == ["x"]) }
         await client.disconnect()
     }
 }
