@@ -93,3 +93,23 @@ struct MovementWatch {
         return false
     }
 }
+
+/// Watches over bytes that callers wait for. An object, so that a connection on which nobody waits has no memory for it.
+final class StallWatch {
+    private var watch = MovementWatch()
+    /// When the bytes stopped to move, once that was noticed.
+    private(set) var start = Int64.max
+
+    /// Starts the watch unless it runs; returns when to look again.
+    func begin(at now: Int64, _ progress: @autoclosure () -> StreamProgress) -> Int64 {
+        watch.begin(at: now, progress())
+    }
+
+    /// Whether no byte has moved for so long; begins again.
+    func isDue(at now: Int64, _ progress: StreamProgress) -> Bool {
+        guard watch.isDue(at: now, progress) else { return false }
+        watch = MovementWatch()
+        start = min(start, now.advanced(byNanoseconds: -MovementWatch.patience))
+        return true
+    }
+}

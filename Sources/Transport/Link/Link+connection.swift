@@ -113,7 +113,7 @@ extension Link where Machine: ~Copyable {
         isReadingPaused = false
         isFinishing = false
         closing = MovementWatch()
-        stall = MovementWatch()
+        stall = nil
         layers = nil
         tail = []
         afterLock.perform(RawSpan())

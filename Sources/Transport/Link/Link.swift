@@ -57,10 +57,8 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
     @safe @exclusivity(unchecked) var layers: LayerStack?
     @safe @exclusivity(unchecked) var lastAfterLock: Machine.AfterLock?
     var closing = MovementWatch()
-    /// Runs while something waits for the peer to take more bytes.
-    @safe @exclusivity(unchecked) var stall = MovementWatch()
-    /// When the standstill began that the machine has reported; `Int64.max` for none.
-    @safe @exclusivity(unchecked) var standstill = Int64.max
+    /// While something waits for the peer to take more bytes.
+    @safe @exclusivity(unchecked) var stall: StallWatch?
 
     /// Bytes that a caller sends by itself instead of waking the loop.
     @inlinable package static var selfSendThreshold: Int { 64 * 1024 }
@@ -167,13 +165,11 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
             endConnection(nil, at: now)
         } else {
             let afterLock = self.afterLock
-            let standsStill = stall.isDue(at: now, streamProgress)
-            if standsStill { stall = MovementWatch() }
+            let isDue = stall?.isDue(at: now, streamProgress) == true
             state.withLock { state in
                 state.armedDeadline = .max
-                if standsStill, !state.standsStill, waitsForPeer(state) {
+                if isDue, !state.standsStill, waitsForPeer(state) {
                     state.standsStill = true
-                    standstill = now.advanced(byNanoseconds: -MovementWatch.patience)
                     machine.value.report(.began, into: afterLock)
                 }
                 let progress = progress(state, streamProgress)
@@ -195,7 +191,7 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
     /// After anything that may have changed the machine: deadline, pause, flush, close.
     func settle(at now: Int64) {
         var deadline = Int64.max
-        var endsStandstill = false
+        var ended: StallWatch?
         let (next, stream) = state.withLock { state -> (SettleStep, (any ByteStream)?) in
             state.settleIsDue = false
             state.traffic.addReceived(received)
@@ -208,11 +204,15 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
                 state.readingIsPaused = isReadingPaused
                 let waits = waitsForPeer(state)
                 if !waits || state.standstillIsOver {
-                    stall = MovementWatch()
-                    endsStandstill = state.standsStill
+                    if state.standsStill { ended = stall }
+                    stall = nil
                     (state.standsStill, state.standstillIsOver) = (false, false)
                 }
-                if waits { deadline = min(deadline, stall.begin(at: now, stream.progress)) }
+                if waits {
+                    let watch = stall ?? StallWatch()
+                    stall = watch
+                    deadline = min(deadline, watch.begin(at: now, stream.progress))
+                }
                 let wantsClose = machine.value.wantsClose
                 if wantsClose && machine.value.abandonsOutput {
                     next = .abandon
@@ -230,9 +230,9 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
         }
         loop.setDeadline(self, to: deadline)
         if let stream { watch(stream) }
-        if endsStandstill {
-            let afterLock = self.afterLock
-            state.withLock { _ in machine.value.report(.ended(after: now - standstill), into: afterLock) }
+        if let ended {
+            let (afterLock, time) = (self.afterLock, now - ended.start)
+            state.withLock { _ in machine.value.report(.ended(after: time), into: afterLock) }
             afterLock.perform(RawSpan())
         }
         switch next {
