@@ -70,7 +70,7 @@ struct WebAssemblyPageTests {
         #expect(clients.count == 2, "\(clients)")
         // A page that is loaded again has another engine, without the session of the one before.
         try await first.evaluate("location.reload()")
-        #expect(try await eventually { broker.clients.contains { !clients.contains($0) } })
+        #expect(await eventually { broker.clients.contains { !clients.contains($0) } })
         try await first.wait(until: isConnected)
         // What cannot be published is said at the field.
         let isInvalid = "(f.topic.value = 'a/#', f.querySelector('button').click(), !f.topic.validity.valid)"
