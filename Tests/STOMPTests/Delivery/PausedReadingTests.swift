@@ -87,10 +87,7 @@ import Transport
         first.send("RECEIPT\nreceipt-id:\(receipt)\n\n\0")
         try await answer(first, replies)
         #expect(try await asking.text == "yes")
-        async let subscribing = client.subscribe(
-            to: "/queue/full", buffer: BufferPolicy(messages: 1, overflow: .pauseReading))
-        try await first.confirm("SUBSCRIBE")
-        let messages = try await subscribing
+        let messages = try await subscribeToFull(client, first)
         var events = client.events.makeAsyncIterator()
         first.close()
         await clock.advance(by: .seconds(5))
@@ -108,14 +105,21 @@ import Transport
         await client.disconnect()
     }
 
+    /// A subscription that pauses reading as soon as it has one message.
+    private func subscribeToFull(
+        _ client: STOMPClient, _ connection: FakeConnection
+    ) async throws -> STOMPSubscription {
+        async let subscribing = client.subscribe(
+            to: "/queue/full", buffer: BufferPolicy(messages: 1, overflow: .pauseReading))
+        try await connection.confirm("SUBSCRIBE")
+        return try await subscribing
+    }
+
     @Test func `a subscription whose receipt the client does not read keeps the next connection`() async throws {
         let server = FakeServer()
         let clock = try ManualClock()
         let (client, first) = try await server.connected(clock: clock, heartless)
-        async let subscribing = client.subscribe(
-            to: "/queue/full", buffer: BufferPolicy(messages: 1, overflow: .pauseReading))
-        try await first.confirm("SUBSCRIBE")
-        let messages = try await subscribing
+        let messages = try await subscribeToFull(client, first)
         var events = client.events.makeAsyncIterator()
         first.close()
         await clock.advance(by: .seconds(5))
@@ -139,10 +143,7 @@ import Transport
         let server = FakeServer()
         let clock = try ManualClock()
         let (client, first) = try await server.connected(clock: clock, heartless)
-        async let subscribing = client.subscribe(
-            to: "/queue/full", buffer: BufferPolicy(messages: 1, overflow: .pauseReading))
-        try await first.confirm("SUBSCRIBE")
-        let messages = try await subscribing
+        let messages = try await subscribeToFull(client, first)
         async let subscribingOther = client.subscribe(to: "/queue/other")
         try await first.confirm("SUBSCRIBE")
         let other = try await subscribingOther

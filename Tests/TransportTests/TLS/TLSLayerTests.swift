@@ -101,10 +101,7 @@ struct TLSLayerTests {
         let certificates = Certificates()
         let folder = try ScratchDirectory("tls")
         let file = folder.file("authority.pem")
-        try FileManager.default.copyItem(atPath: certificates.authority.certificate, toPath: file)
-        var options = TLSOptions()
-        options.trust = .authorities([.file(file)])
-        options.implementation = .openSSL
+        let options = try TLSOptions.trustingCopy(of: certificates, at: file)
         let (contexts, server) = (TLSContexts(client: options), serverContexts(certificates))
         func connect() throws -> Bool {
             let client = try TLSLayer(client: contexts, host: "localhost", port: 1)

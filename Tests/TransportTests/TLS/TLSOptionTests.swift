@@ -36,12 +36,9 @@ struct TLSOptionTests {
         let certificates = Certificates()
         let folder = try ScratchDirectory("tls")
         let file = folder.file("authority.pem")
-        try FileManager.default.copyItem(atPath: certificates.authority.certificate, toPath: file)
+        // Of OpenSSL, which the connections below use, also where the system has a TLS of its own.
+        let options = try TLSOptions.trustingCopy(of: certificates, at: file)
         let server = try TLSTestServer.start(certificates.server)
-        var options = TLSOptions()
-        options.trust = .authorities([.file(file)])
-        // What the connections below use, also where the system has a TLS of its own.
-        options.implementation = .openSSL
         let contexts = TLSContexts(client: options)
         func connect() async throws(TransportError) {
             let stream = try await connectTLS(port: server.port, contexts: contexts).stream
@@ -73,10 +70,7 @@ struct TLSOptionTests {
         let certificates = Certificates()
         let folder = try ScratchDirectory("tls")
         let file = folder.file("authority.pem")
-        try FileManager.default.copyItem(atPath: certificates.authority.certificate, toPath: file)
-        var options = TLSOptions()
-        options.trust = .authorities([.file(file)])
-        options.implementation = .openSSL
+        let options = try TLSOptions.trustingCopy(of: certificates, at: file)
         /// What OpenSSL has made of the options, for a connection.
         func context(_ contexts: TLSContexts) async throws -> ObjectIdentifier {
             try await contexts.prepare()
