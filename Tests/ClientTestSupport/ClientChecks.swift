@@ -270,6 +270,42 @@ package enum ClientChecks {
         }
     }
 
+    /// A server that takes nothing while a sender waits for room is reported, and so is the end of that.
+    ///
+    /// - Parameters:
+    ///   - freeze: makes the server read nothing; `thaw` ends that.
+    ///   - standstill: what an event says about a standstill.
+    ///   - send: sends a payload. It is called on the loop, so that the clock knows when it waits.
+    package static func standstill<Client: MessagingClient>(
+        of client: Client, clock: ManualClock, freeze: () async -> Void, thaw: () async -> Void,
+        standstill: @escaping @Sendable (Client.Event) -> Standstill?,
+        send: @escaping @Sendable ([UInt8]) async throws -> Void
+    ) async throws {
+        try await client.connect()
+        var changes = client.events.compactMap(standstill).makeAsyncIterator()
+        // More than the connection and the outbox have room for.
+        let sendMore = {
+            Task(executorPreference: clock.loop) {
+                for _ in 0..<6 { try await send([UInt8](repeating: 7, count: 3 << 20)) }
+            }
+        }
+        // A short wait is not reported.
+        await freeze()
+        let first = sendMore()
+        await clock.advance(by: .seconds(4))
+        await thaw()
+        try await first.value
+        await clock.advance(by: .seconds(10))
+        await freeze()
+        let second = sendMore()
+        await clock.advance(by: .seconds(20))
+        #expect(await changes.next() == .began)
+        await thaw()
+        try await second.value
+        #expect(await changes.next() == .ended(after: 20_000_000_000))
+        await client.disconnect()
+    }
+
     /// A way to servers on which every attempt fails.
     package static let noNetwork: StreamOpener.Override = { () throws(TransportError) in
         throw TransportError(.unreachable, "no network")

@@ -1,3 +1,4 @@
+import ClientTestSupport
 import LoopbackBroker
 import MQTT
 import MQTTCore
@@ -5,6 +6,7 @@ import Synchronization
 import TestSupport
 import Testing
 import Transport
+import Wire
 
 /// Servers and addresses that accept connections and then say nothing, or send the client away.
 @Suite("Client: silent servers", .turns)
@@ -115,17 +117,6 @@ struct SilentServerTests {
         await brokers.1.stop()
     }
 
-    /// The next event about a server that takes nothing, or takes bytes again.
-    private func next(_ events: inout Updates<MQTTEvent>.AsyncIterator) async -> MQTTEvent? {
-        while let event = await events.next() {
-            switch event {
-            case .sendingStalled, .sendingResumed: return event
-            default: continue
-            }
-        }
-        return nil
-    }
-
     @Test func `a server that takes nothing while a sender waits for room is reported, and so is the end of that`()
         async throws
     {
@@ -134,35 +125,15 @@ struct SilentServerTests {
         var configuration = MQTTConfiguration(clientID: "sender")
         configuration.keepAlive = .zero
         let client = MQTTClient(broker.urls.mqtt ?? "", configuration: configuration, clock: clock)
-        try await client.connect()
-        var events = client.events.makeAsyncIterator()
-        // More than the connection and the outbox have room for. On the loop, so that the clock knows when it waits.
-        let sendMore = {
-            Task(executorPreference: clock.loop) {
-                for _ in 0..<6 { try await client.publish([UInt8](repeating: 7, count: 3 << 20), to: "a") }
-            }
-        }
-        // A short wait is not reported.
-        await broker.freeze()
-        let first = sendMore()
-        await clock.advance(by: .seconds(4))
-        await broker.thaw()
-        try await first.value
-        await clock.advance(by: .seconds(10))
-        await broker.freeze()
-        let second = sendMore()
-        await clock.advance(by: .seconds(20))
-        guard case .sendingStalled = await next(&events) else {
-            Issue.record("the standstill was not reported")
-            return
-        }
-        await broker.thaw()
-        try await second.value
-        guard case .sendingResumed(after: .seconds(20)) = await next(&events) else {
-            Issue.record("the end of the standstill was not reported")
-            return
-        }
-        await client.disconnect()
+        try await ClientChecks.standstill(
+            of: client, clock: clock, freeze: { await broker.freeze() }, thaw: { await broker.thaw() },
+            standstill: { event in
+                switch event {
+                case .sendingStalled: .began
+                case .sendingResumed(let time): .ended(after: time.inNanoseconds)
+                default: nil
+                }
+            }, send: { try await client.publish($0, to: "a") })
         await broker.stop()
     }
 

@@ -1,3 +1,4 @@
+import ClientTestSupport
 import LoopbackBroker
 import STOMP
 import STOMPCore
@@ -5,6 +6,7 @@ import Synchronization
 import TestSupport
 import Testing
 import Transport
+import Wire
 
 @Suite(.turns) struct SendTests {
     @Test func `an outbox without room for a byte takes one message at a time`() async throws {
@@ -43,35 +45,15 @@ import Transport
         var configuration = STOMPConfiguration()
         (configuration.outgoingHeartBeat, configuration.incomingHeartBeat) = (.zero, .zero)
         let client = STOMPClient(broker.urls.stomp ?? "", configuration: configuration, clock: clock)
-        try await client.connect()
-        var events = client.events.makeAsyncIterator()
-        // More than the connection and the outbox have room for. On the loop, so that the clock knows when it waits.
-        let sendMore = {
-            Task(executorPreference: clock.loop) {
-                for _ in 0..<6 { try await client.send([UInt8](repeating: 7, count: 3 << 20), to: "/topic/a") }
-            }
-        }
-        // A short wait is not reported.
-        await broker.freeze()
-        let first = sendMore()
-        await clock.advance(by: .seconds(4))
-        await broker.thaw()
-        try await first.value
-        await clock.advance(by: .seconds(10))
-        await broker.freeze()
-        let second = sendMore()
-        await clock.advance(by: .seconds(20))
-        guard case .sendingStalled = await next(&events) else {
-            Issue.record("the standstill was not reported")
-            return
-        }
-        await broker.thaw()
-        try await second.value
-        guard case .sendingResumed(after: .seconds(20)) = await next(&events) else {
-            Issue.record("the end of the standstill was not reported")
-            return
-        }
-        await client.disconnect()
+        try await ClientChecks.standstill(
+            of: client, clock: clock, freeze: { await broker.freeze() }, thaw: { await broker.thaw() },
+            standstill: { event in
+                switch event {
+                case .sendingStalled: .began
+                case .sendingResumed(let time): .ended(after: time.inNanoseconds)
+                default: nil
+                }
+            }, send: { try await client.send($0, to: "/topic/a") })
         await broker.stop()
     }
 
