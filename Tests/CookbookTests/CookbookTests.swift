@@ -197,6 +197,18 @@ struct CookbookTests {
         await broker.stop()
     }
 
+    #if os(Linux)
+        @Test func `no recipe loses a signal that comes while it starts`() async throws {
+            for _ in 0..<8 {
+                let away = try BadServer.start(.closed)
+                let program = try await CookbookProgram.bridge.start(["--mqtt", "mqtt://127.0.0.1:\(away.port)"])
+                // From now on the signal no longer kills the program.
+                #expect(await eventually(every: .zero) { program.minds(SIGINT) })
+                #expect(try await program.end(by: SIGINT) == .exited(0))
+            }
+        }
+    #endif
+
     @Test func `bridge says which broker is away`() async throws {
         let away = try BadServer.start(.closed)
         let program = try await CookbookProgram.bridge.start(["--mqtt", "mqtt://127.0.0.1:\(away.port)"])

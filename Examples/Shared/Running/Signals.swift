@@ -47,17 +47,17 @@ package enum Signals {
     }
 
     private static func watch(_ number: CInt, on queue: DispatchQueue, _ action: @escaping @Sendable () -> Void) {
-        #if canImport(Darwin)
-            // Kept from killing us; Dispatch on Darwin sees it nevertheless.
-            signal(number, SIG_IGN)
-        #endif
         let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
         source.setEventHandler(handler: action)
-        // Dispatch installs its handler later, on a thread of its own; until then the signal would kill us.
+        // Dispatch sees the signal only when this has happened on a thread of its own; until then it would kill us.
         let isInstalled = DispatchSemaphore(value: 0)
         source.setRegistrationHandler { isInstalled.signal() }
         source.activate()
         isInstalled.wait()
+        #if canImport(Darwin)
+            // Kept from killing us; Dispatch on Darwin sees it nevertheless. Before it does, a signal would be lost.
+            signal(number, SIG_IGN)
+        #endif
         unsafe sources.append(source)
     }
 

@@ -17,13 +17,20 @@
         }
         let task = Task { try await body(options) }
         let signals = [SIGINT, SIGTERM].map { number in
-            signal(number, SIG_IGN)
             let source = DispatchSource.makeSignalSource(signal: number)
             source.setEventHandler {
                 if task.isCancelled { exit(128 + number) }
                 task.cancel()
             }
-            source.resume()
+            // Dispatch collects signals from a moment later on. The program dies of one before that, and loses none.
+            let isCollecting = DispatchSemaphore(value: 0)
+            source.setRegistrationHandler { isCollecting.signal() }
+            source.activate()
+            isCollecting.wait()
+            #if canImport(Darwin)
+                // Dispatch on Darwin sees it nevertheless.
+                signal(number, SIG_IGN)
+            #endif
             return source
         }
         defer { for source in signals { source.cancel() } }
