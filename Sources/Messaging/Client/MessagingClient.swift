@@ -110,6 +110,7 @@ extension MessagingClient {
 
     /// Ends a wait before the next attempt, because the network is back or has changed, and has a connection checked.
     ///
+    /// An attempt that has been going on for a second or more begins anew: it may be one over the network of before.
     /// Connected, an MQTT client sends PINGREQ at once, so that a dead connection is noticed after `pingTimeout`, unless one is
     /// unanswered or `keepAlive` is zero; in STOMP, whose server sends heart-beats, nothing is sent. A living connection stays
     /// where it is: ``reconnect()`` moves it.

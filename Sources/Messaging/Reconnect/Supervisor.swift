@@ -60,6 +60,8 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     /// Exists only while it is set.
     private var alarm: LoopAlarm?
     private static var stopTimeout: Int64 { 3_000_000_000 }
+    /// How long an attempt counts as one of the present network: a monitor reports one change several times.
+    private static var freshness: Int64 { 1_000_000_000 }
 
     private typealias Call = SupervisorCallers.Call
 
@@ -175,7 +177,8 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         }
     }
 
-    /// The network has improved or changed: a client that waits connects now, and one that is connected checks that.
+    /// The network has improved or changed: a client that waits connects now, one that is opening a connection for a second
+    /// or more opens another, and one that is connected checks that.
     package func networkChanged() {
         loop.execute { self.openNow() }
     }
@@ -601,6 +604,10 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         triesWithoutNetwork = false
         switch phase {
         case .waiting, .offline: open()
+        case .opening where loop.now.advanced(byNanoseconds: connectTimeout - Self.freshness) >= attemptDeadline:
+            // It would wait on the network of before until it times out.
+            task?.cancel()
+            open()
         case .connected: client?.checkConnection()
         case .idle, .opening, .handshaking, .stopping, .suspended: break
         }

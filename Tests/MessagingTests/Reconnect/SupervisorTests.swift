@@ -43,7 +43,14 @@ import Wire
         }
         var endingAsked: Int { ending.withLock { $0.asked } }
 
+        /// If set, an attempt lasts until it is cancelled, or for an hour of this clock.
+        let slowness = Mutex<ManualClock?>(nil)
+
         func openStream(_ attempt: ConnectionAttempt) async throws(Failure) -> OpenedStream {
+            if let clock = slowness.withLock({ $0 }) {
+                try? await clock.sleep(for: .seconds(3600))
+                throw .failed(0)
+            }
             guard supervisor.withLock({ $0 }) != nil else { throw .failed(attempts.count) }
             return OpenedStream(stream: MemoryPair.make().client)
         }
@@ -425,6 +432,30 @@ import Wire
         following.network.update(.init(isAvailable: true, interfaces: ["pdp_ip0"]))
         #expect(await following.reached(["connecting", "waiting", "connecting", "waiting"]))
         await following.stop()
+    }
+
+    @Test func `an attempt that another network has overtaken begins anew, a fresh one does not`() async throws {
+        let clock = try ManualClock()
+        let client = Client([.wait])
+        client.slowness.withLock { $0 = clock }
+        let supervisor = Supervisor<Client>(
+            policy: Shared(ReconnectPolicy()), opener: Self.opener(1, clock.loop), serverOrder: .listed,
+            connectTimeout: 60_000_000_000, loop: clock.loop)
+        supervisor.supervise(client)
+        let connecting = Task { try await supervisor.connect(cancelled: .cancelled) }
+        #expect(await eventually { client.attempts.count == 1 })
+        await clock.advance(by: .milliseconds(900))
+        supervisor.networkChanged()
+        await clock.loop.result(of: {})
+        #expect(client.attempts == ["1@0"])
+        await clock.advance(by: .milliseconds(100))
+        supervisor.networkChanged()
+        supervisor.networkChanged()
+        await clock.loop.result(of: {})
+        #expect(client.attempts == ["1@0", "1@0"])
+        #expect(client.waits == 0)
+        await supervisor.stop {}
+        _ = await connecting.result
     }
 
     @Test func `a connection is checked when the network has changed, and not when it has gone`() async throws {
