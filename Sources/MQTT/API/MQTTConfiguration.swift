@@ -171,7 +171,7 @@ public struct MQTTConfiguration: Sendable, Equatable, CustomStringConvertible {
     public var enforcesReceiveMaximum = false
     /// The number of this client's QoS 1 and 2 messages in flight. Default: nil, which uses the server's limit in 5.0 (at
     /// most 1024), and 20 before, where the server cannot send one: Mosquitto closes the connection of a client that
-    /// sends more with QoS 2.
+    /// sends more with QoS 2. Above 65,407 it counts as 65,407: some packet identifiers stay free for subscriptions.
     public var maximumInFlight: UInt16?
     /// Whether the messages that the server had not finally acknowledged when it lost the session are published again.
     /// QoS 2 messages may then arrive twice, which ``MQTTEvent/sessionLost(republished:possibleDuplicates:)`` counts.

@@ -101,8 +101,8 @@ public struct MQTTEngineConfiguration: Sendable {
     /// Queue QoS 0 messages too while there is no connection. Default: false.
     public var queuesQoS0WhileDisconnected = false
 
-    /// The number of unacknowledged QoS 1 and QoS 2 messages on one connection; the peer's Receive Maximum may lower it.
-    /// Default: 1,024.
+    /// The number of unacknowledged QoS 1 and QoS 2 messages on one connection; the peer's Receive Maximum may lower it, and
+    /// from 65,408 on some packet identifiers stay free for subscriptions. Default: 1,024.
     public var maximumInFlight: UInt16 = 1024
 
     /// The maximum number of topic aliases that this engine uses; the peer's maximum may lower it; 5.0 only. Default: 32.

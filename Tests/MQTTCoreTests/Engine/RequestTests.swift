@@ -127,6 +127,17 @@ struct RequestTests {
         #expect(error?.code == .notConnected)
     }
 
+    @Test func `a full window leaves identifiers for subscriptions`() throws {
+        let pair = EnginePair(client: { $0.maximumInFlight = .max }, server: { $0.receiveMaximum = .max })
+        pair.serverAnswers = true
+        try pair.connect()
+        pair.serverAnswers = false
+        for _ in 0..<65_535 {
+            _ = try pair.client.engine.publish(topic: "a", payload: [], qos: .atLeastOnce, at: pair.now)
+        }
+        try pair.client.engine.subscribe([.init(filter: "a")], token: 1, at: pair.now)
+    }
+
     @Test func `all identifiers in use is an error and not a loop`() throws {
         let pair = EnginePair(client: { $0.requestTimeout = .max })
         pair.serverAnswers = true
