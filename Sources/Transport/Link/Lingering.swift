@@ -46,13 +46,13 @@ final class Lingering: LoopHandler, @unchecked Sendable {
 
     override func deadlineReached(at now: Int64) {
         let progress = stream.progress
-        if progress.movement == movement { resume() }
+        let isStill = progress.movement == movement
+        if isStill { resume() }
         movement = progress.movement
         if !stream.holdsBytesBack {
             _ = closing.begin(at: now, progress)
-            guard progress.acknowledged < progress.written, !closing.isDue(at: now, progress) else {
-                return finish()
-            }
+            let hasHadItsSecond = isStill && progress.acknowledged >= progress.written
+            if hasHadItsSecond || closing.isDue(at: now, progress) { return finish() }
         }
         loop.setDeadline(self, to: now.advanced(byNanoseconds: Self.pause))
     }

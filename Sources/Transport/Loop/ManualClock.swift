@@ -37,6 +37,11 @@ public final class ManualClock: Clock {
         loop = try EventLoop.start(time: ManualTime())
     }
 
+    /// Starts an event loop for sockets on which no time passes.
+    package init(selector: SelectorKind) throws(TransportError) {
+        loop = try EventLoop.start(selector: selector, time: ManualTime())
+    }
+
     /// Starts the event loop of a simulation, where time passes by itself.
     package init(simulating world: SimulatedWorld) throws(TransportError) {
         loop = try EventLoop.start(time: ManualTime(world))

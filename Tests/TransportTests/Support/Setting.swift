@@ -23,17 +23,20 @@ enum StreamKind: CaseIterable, Sendable {
 final class Setting: Sendable {
     let loop: EventLoop
     let kind: StreamKind
+    /// Whose loop it is, if no time passes.
+    private let clock: ManualClock?
     private let directory: ScratchDirectory?
     private let counter = Atomic(0)
 
-    init(_ selector: SelectorKind, _ kind: StreamKind = .tcp) throws {
-        loop = try EventLoop.start(selector: selector)
+    init(_ selector: SelectorKind, _ kind: StreamKind = .tcp, isTimeless: Bool = false) throws {
+        clock = isTimeless ? try ManualClock(selector: selector) : nil
+        loop = if let clock { clock.loop } else { try EventLoop.start(selector: selector) }
         self.kind = kind
         directory = kind == .unix ? try ScratchDirectory("transport") : nil
     }
 
     deinit {
-        loop.stop()
+        if clock == nil { loop.stop() }
     }
 
     /// Where to listen: a free port, or a path of its own.
