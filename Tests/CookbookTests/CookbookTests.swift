@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// What the other programs of the Cookbook print, with a broker of their own and with real ones.
-@Suite(.requiresCookbook)
+@Suite(.requiresCookbook, .turns)
 struct CookbookTests {
     @Test func `each program is listed, and has a test`() throws {
         let folder = URL(fileURLWithPath: #filePath).appending(path: "../../../Examples/Cookbook").standardized

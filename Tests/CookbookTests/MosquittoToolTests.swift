@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// `publish` and `subscribe` beside Mosquitto's own tools.
-@Suite(.requiresCookbook, .requires(.mosquitto), .requires(program: "mosquitto_sub", "mosquitto_pub"))
+@Suite(.requiresCookbook, .turns, .requires(.mosquitto), .requires(program: "mosquitto_sub", "mosquitto_pub"))
 struct MosquittoToolTests {
     private func url(_ broker: Mosquitto) -> String { "mqtt://127.0.0.1:\(broker.port)" }
 

@@ -30,7 +30,8 @@ public func eventually(
 
 /// Runs `operation`, cancels it when `timeout` has passed and throws `TimeoutError`.
 ///
-/// An operation that ignores cancellation still holds the caller until it returns.
+/// An operation that ignores cancellation still holds the caller until it returns; to wait for a task, use its
+/// `value(within:)`.
 public func withTimeout<Success: Sendable>(
     _ timeout: Duration, _ what: String = "the operation", _ operation: @escaping @Sendable () async throws -> Success
 ) async throws -> Success {
@@ -45,5 +46,18 @@ public func withTimeout<Success: Sendable>(
             throw TimeoutError("\(what) did not finish within \(timeout)")
         }
         return result
+    }
+}
+
+extension Task where Failure == any Error {
+    /// Waits for the task; cancels it when `timeout` has passed, or the caller is cancelled.
+    public func value(within timeout: Duration, _ what: String) async throws -> Success {
+        try await withTimeout(timeout, what) {
+            try await withTaskCancellationHandler {
+                try await value
+            } onCancel: {
+                cancel()
+            }
+        }
     }
 }

@@ -111,7 +111,7 @@ struct RabbitMQClusterTests {
         await cluster.nodes[0].kill()
         isKilled.store(true, ordering: .relaxed)
 
-        let sent = try await withTimeout(.seconds(300), "confirming what is sent") { try await sending.value }
+        let sent = try await sending.value(within: .seconds(300), "confirming what is sent")
         #expect(confirmed.withLock { $0.count } == sent)
         let isComplete = await eventually {
             received.withLock { $0 }.isSuperset(of: confirmed.withLock { $0 })

@@ -172,7 +172,7 @@ struct OtherBrokerTests {
             await broker.kill()
             try await broker.restart()
         }
-        try await withTimeout(.seconds(240), "publishing") { try await sending.value }
+        try await sending.value(within: .seconds(240), "publishing")
         let received = try await withTimeout(.patience, "receiving") {
             var distinct: Set<Int> = []
             for try await message in messages {

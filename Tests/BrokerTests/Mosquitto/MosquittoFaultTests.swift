@@ -81,7 +81,7 @@ struct MosquittoFaultTests {
             #expect(await eventually { [sender, receiver].allSatisfy { $0.counters.connections > round } })
         }
         try await sending.value
-        let received = try await withTimeout(.patience, "all messages") { try await receiving.value }
+        let received = try await receiving.value(within: .patience, "all messages")
         if qos == .exactlyOnce {
             #expect(received == Array(0..<count))
         } else {

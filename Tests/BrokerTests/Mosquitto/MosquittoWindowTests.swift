@@ -31,7 +31,7 @@ struct MosquittoWindowTests {
             return received
         }
         try await KeptSessions.publish(0..<count, to: "window", qos, by: sender)
-        let received = try await withTimeout(.patience, "all messages") { try await receiving.value }
+        let received = try await receiving.value(within: .patience, "all messages")
         #expect(received == Array(0..<count))
         #expect(receiver.counters.connections == 1)
         await sender.disconnect()

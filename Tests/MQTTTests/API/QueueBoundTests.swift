@@ -64,7 +64,7 @@ struct QueueBoundTests {
         let enqueuing = Task { try await client.enqueue(small) }
         // That one is for a later connection.
         try await client.connect()
-        _ = try await withTimeout(.patience, "what was enqueued") { try await enqueuing.value }
+        _ = try await enqueuing.value(within: .patience, "what was enqueued")
         await client.disconnect()
         await bench.stop()
     }

@@ -34,21 +34,26 @@ struct TimeToConnectTests {
     }
 
     @Test func `an answer of our own that does not come in time is not blamed on the server`() async throws {
-        let server = ScriptedServer { step in
+        let clock = try ManualClock()
+        let server = ScriptedServer(clock: clock) { step in
             if case .connectReceived = step.event { step.authenticate(.continueAuthentication, [2]) }
         }
+        let responding = PendingCall<Void>()
         let client = server.client {
             $0.version = .v5_0
-            // Not so soon that the server's AUTH has not arrived on a busy machine.
             $0.connectTimeout = .seconds(2)
             $0.authentication = MQTTAuthentication(method: "M") {
                 [1]
             } respond: { _ in
-                try await Task.sleep(for: .seconds(3600))
+                _ = responding.end(())
+                try await clock.sleep(for: .seconds(3600))
                 return nil
             }
         }
-        await #expect { try await client.connect() } throws: {
+        let connecting = Task { try await client.connect() }
+        await responding.answer()
+        await clock.advance(by: .seconds(2))
+        await #expect { try await connecting.value } throws: {
             ($0 as? MQTTError)?.message.contains("authentication.respond") == true
         }
         await client.disconnect()

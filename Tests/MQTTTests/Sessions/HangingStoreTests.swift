@@ -71,7 +71,7 @@ struct HangingStoreTests {
         #expect(await eventually { server.connectionCount == 1 })
         server.link?.dropConnection()
         let error = await #expect(throws: MQTTError.self) {
-            try await withTimeout(.patience, "an attempt whose store hangs") { try await connecting.value }
+            try await connecting.value(within: .patience, "an attempt whose store hangs")
         }
         #expect(error?.code == .timedOut && error?.message.contains("session store") == true, "\(error as Any)")
         store.appends.store(true, ordering: .releasing)
@@ -129,7 +129,7 @@ struct HangingStoreTests {
         #expect(await eventually { arrived() })
         let leaving = Task { await client.disconnect() }
         let error = await #expect(throws: MQTTError.self) {
-            try await withTimeout(.patience, "a message of a client that has stopped") { try await publishing.value }
+            try await publishing.value(within: .patience, "a message of a client that has stopped")
         }
         #expect(error?.code == .disconnected, "\(error as Any)")
         store.opens.store(true, ordering: .releasing)

@@ -76,8 +76,7 @@ func addOverMQTT(_ numbers: [Int], _ url: String) async throws -> Answer {
         }
         defer { service.cancel() }
         return try await MQTTClient(url, configuration: configuration).withConnection { client in
-            try await client.request(numbers, as: .json, to: "sums", returning: Answer.self, timeout: .seconds(5))
-                .value
+            try await client.request(numbers, as: .json, to: "sums", returning: Answer.self).value
         }
     }
 }
