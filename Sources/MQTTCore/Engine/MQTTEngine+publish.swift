@@ -71,7 +71,7 @@ extension MQTTEngine {
     /// How many messages may be unacknowledged: what the peer and we ourselves allow [MQTT 5.0 4.9.0-1], but for some packet
     /// identifiers that stay free for SUBSCRIBE and UNSUBSCRIBE.
     package var windowLimit: Int {
-        Int(min(limits.receiveMaximum, max(1, options.value.maximumInFlight), 65_535 - 128))
+        Int(min(limits.receiveMaximum, min(max(1, options.value.maximumInFlight), 65_535 - 128)))
     }
 
     // MARK: Checks
