@@ -209,6 +209,23 @@ struct CookbookTests {
         }
     #endif
 
+    @Test func `a second signal ends a program whose output has stopped`() async throws {
+        let path = "\(CookbookProgram.folder ?? "")/\(CookbookProgram.vehiclePositions.rawValue)"
+        let program = try await ChildProcess.start(
+            Command(path, ["--vehicles", "5000"], terminal: Command.TerminalSize()))
+        try await program.waitForLine(containing: "H9171")
+        // Ctrl-S: what is written from now on waits for Ctrl-Q.
+        try await program.write([0x13])
+        // Two that come at once count as one.
+        let hasEnded = await eventually(timeout: .seconds(60), every: .milliseconds(100)) {
+            program.signal(SIGINT)
+            return program.exitStatus != nil
+        }
+        #expect(hasEnded, "\(program.report)")
+        // 0 when the terminal took Ctrl-S so late that one signal was enough.
+        #expect([.exited(128 + SIGINT), .exited(0)].contains(program.exitStatus))
+    }
+
     @Test func `bridge says which broker is away`() async throws {
         let away = try BadServer.start(.closed)
         let program = try await CookbookProgram.bridge.start(["--mqtt", "mqtt://127.0.0.1:\(away.port)"])

@@ -19,7 +19,8 @@
         let signals = [SIGINT, SIGTERM].map { number in
             let source = DispatchSource.makeSignalSource(signal: number)
             source.setEventHandler {
-                if task.isCancelled { exit(128 + number) }
+                // exit() would wait for a reader of the output that has stopped reading.
+                if task.isCancelled { _exit(128 + number) }
                 task.cancel()
             }
             // Dispatch collects signals from a moment later on. The program dies of one before that, and loses none.
