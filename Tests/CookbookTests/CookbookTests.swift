@@ -234,6 +234,25 @@ struct CookbookTests {
         _ = away
     }
 
+    @Test func `no program prints the password of a URL`() async throws {
+        let (home, shop) = (try await LoopbackBroker.start(), try await LoopbackBroker.start())
+        func secret(_ url: String) -> String { url.replacing("://", with: "://worker:s3cret@") }
+        let bridge = try await CookbookProgram.bridge.start([
+            "--mqtt", secret(try home.mqttURL), "--stomp", secret(try shop.stompURL),
+        ])
+        try await bridge.waitForLine(containing: "bridging mqtt://127.0.0.1:")
+        await shop.stop()
+        try await bridge.waitForLine(containing: "No connection to stomp://127.0.0.1:", on: .errors)
+        let ann = try await CookbookProgram.chat.start(
+            ["-n", "Ann", "-b", secret(try home.mqttURL)], input: .pipe)
+        try await ann.waitForLine(containing: "You are Ann at mqtt://127.0.0.1:")
+        for program in [bridge, ann] {
+            #expect(try await program.end(by: SIGINT) == .exited(0))
+            #expect(!(program.text() + program.text(.errors)).contains("s3cret"), "\(program.report)")
+        }
+        await home.stop()
+    }
+
     @Test func `chat says that its subscription was refused after a reconnect`() async throws {
         let broker = try await LoopbackBroker.start()
         let ann = try await CookbookProgram.chat.start(["-n", "Ann", "-b", broker.mqttURL], input: .pipe)

@@ -1,4 +1,5 @@
 public import LoopbackBroker
+public import MQTT
 
 /// Calls `body` with the address of the broker that an option names, or else of one inside this process.
 public func withBroker<Result>(
@@ -16,3 +17,6 @@ public func withBroker<Result>(
         throw error
     }
 }
+
+/// Where a client is connected, or tries to be. The URL in the arguments may contain a password, which this leaves out.
+public func address(of client: some MessagingClient) -> String { client.server.map { "\($0)" } ?? "no broker" }

@@ -32,7 +32,7 @@ func bridge(_ mqttURL: String, _ stompURL: String, name: String) async throws {
     configuration.sessionExpiry = .seconds(86_400)
     let (mqtt, stomp) = (MQTTClient(mqttURL, configuration: configuration), STOMPClient(stompURL))
     // Both wait for a server that is away, and say so.
-    let reports = [Task { await report(mqtt.states, of: mqttURL) }, Task { await report(stomp.states, of: stompURL) }]
+    let reports = [Task { await report(mqtt) }, Task { await report(stomp) }]
     defer { for report in reports { report.cancel() } }
     await mqtt.start()
     await stomp.start()
@@ -40,7 +40,7 @@ func bridge(_ mqttURL: String, _ stompURL: String, name: String) async throws {
     var failure: (any Error)?
     do {
         let commands = try await stomp.subscribe(to: "/queue/commands", acknowledgement: .clientIndividual)
-        print("bridging \(mqttURL) and \(stompURL)")
+        print("bridging \(address(of: mqtt)) and \(address(of: stomp))")
         try await withThrowingTaskGroup { group in
             group.addTask { try await carry(readings, to: stomp) }
             group.addTask { try await carry(commands, to: mqtt) }
@@ -58,9 +58,9 @@ func bridge(_ mqttURL: String, _ stompURL: String, name: String) async throws {
 }
 
 /// Says why there is no connection.
-func report<Failure>(_ states: Updates<ConnectionState<Failure>>, of url: String) async {
-    for await state in states {
-        if case .waiting(_, _, let failure) = state { complain("No connection to \(url): \(failure)") }
+func report(_ client: some MessagingClient) async {
+    for await state in client.states {
+        if case .waiting(_, _, let failure) = state { complain("No connection to \(address(of: client)): \(failure)") }
     }
 }
 

@@ -32,7 +32,7 @@ await recipe(
             let lines = try await client.subscribe(to: room)
             // The will has told the others that this person left, when a connection was lost.
             let returns = client.states.filter(\.isConnected).dropFirst()
-            print("You are \(name) at \(url)")
+            print("You are \(name) at \(address(of: client))")
             do {
                 try await withThrowingTaskGroup(of: Void.self) { group in
                     group.addTask {
