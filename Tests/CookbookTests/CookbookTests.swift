@@ -439,6 +439,35 @@ struct CookbookTests {
         for broker in [home, shop] { await broker.stop() }
     }
 
+    @Test func `bridge carries everything that its session has kept`() async throws {
+        let (home, shop) = (try await LoopbackBroker.start(), try await LoopbackBroker.start())
+        let arguments = ["--mqtt", try home.mqttURL, "--stomp", try shop.stompURL]
+        let subscribed = home.arrivals().filter { $0.packet == .mqtt(.subscribe) }
+        let bridge = try await CookbookProgram.bridge.start(arguments)
+        for await _ in subscribed.prefix(1) {}
+        #expect(try await bridge.end() == .exited(0))
+        // More than a client keeps for subscriptions that it does not have yet.
+        let kept = (1...1100).map { "\($0)" }
+        for reading in kept { #expect(await home.publish(reading, to: "home/kitchen/reading")) }
+        let again = try await CookbookProgram.bridge.start(arguments)
+        let reader = try STOMPClient(shop.stompURL)
+        try await reader.connect()
+        let readings = try await reader.subscribe(to: "/queue/readings", acknowledgement: .clientIndividual)
+        let received = try await withTimeout(.patience, "the readings") {
+            var received: [String] = []
+            for try await reading in readings {
+                received.append(reading.text ?? "")
+                try reading.acknowledge()
+                if received.count == kept.count { break }
+            }
+            return received
+        }
+        #expect(received == kept)
+        #expect(try await again.end() == .exited(0))
+        await reader.disconnect()
+        for broker in [home, shop] { await broker.stop() }
+    }
+
     @Test(.requires(.mosquitto, .rabbitMQ), .requires(program: "mosquitto_pub"), .requiresPythonClients)
     func `bridge carries readings and commands between Mosquitto and RabbitMQ`() async throws {
         let (mosquitto, rabbit) = (try await Mosquitto.start(), try await SharedBrokers.rabbitMQ())

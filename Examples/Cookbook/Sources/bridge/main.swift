@@ -31,14 +31,16 @@ func bridge(_ mqttURL: String, _ stompURL: String, name: String) async throws {
     configuration.cleanStart = false
     configuration.sessionExpiry = .seconds(86_400)
     let (mqtt, stomp) = (MQTTClient(mqttURL, configuration: configuration), STOMPClient(stompURL))
+    // Before the client connects: what the session holds comes to this sequence.
+    let readings = mqtt.subscription(to: "home/+/reading", qos: .atLeastOnce, acknowledgement: .manual)
     // Both wait for a server that is away, and say so.
     let reports = [Task { await report(mqtt) }, Task { await report(stomp) }]
     defer { for report in reports { report.cancel() } }
     await mqtt.start()
     await stomp.start()
-    let readings = try await mqtt.subscribe(to: "home/+/reading", qos: .atLeastOnce, acknowledgement: .manual)
     var failure: (any Error)?
     do {
+        try await mqtt.connect()
         let commands = try await stomp.subscribe(to: "/queue/commands", acknowledgement: .clientIndividual)
         print("bridging \(address(of: mqtt)) and \(address(of: stomp))")
         try await withThrowingTaskGroup { group in
@@ -93,7 +95,8 @@ func reject(_ command: STOMPMessage, because reason: String) {
 }
 
 func carry(_ commands: STOMPSubscription, to mqtt: MQTTClient) async throws {
-    for try await command in commands {
+    // After a reconnect the buffer may hold commands that the broker delivers again.
+    for try await command in commands where !command.isStale {
         guard let topic = command.header("topic") else {
             reject(command, because: "it has no topic.")
             continue
