@@ -360,13 +360,30 @@ struct CookbookTests {
         ]
         let first = try await CookbookProgram.subscribe.run(arguments)
         #expect(first.output == ["ready"])
-        for number in 1...5 { try await sender.publish("\(number)", to: "home/kitchen", qos: .atLeastOnce) }
-        for number in 1...5 {
+        // More than a client keeps for subscriptions that it does not have yet.
+        for number in 1...1100 { await broker.publish("\(number)", to: "home/kitchen") }
+        for numbers in [1...1, 2...2, 3...1100] {
             let (status, output, errors) = try await CookbookProgram.subscribe.run(
-                arguments + ["--no-retained", "--timeout", "20"])
-            #expect(status == .exited(0) && output == ["\(number)"] && errors == [])
+                arguments.dropLast() + ["\(numbers.count)", "--no-retained", "--timeout", "60"])
+            #expect(status == .exited(0) && output == numbers.map { "\($0)" } && errors == [])
         }
         await sender.disconnect()
+        await broker.stop()
+    }
+
+    @Test func `subscribe says which of its filters the broker refuses`() async throws {
+        var options = LoopbackBrokerOptions()
+        options.faults.refusedFilters = ["home/#"]
+        let broker = try await LoopbackBroker.start(options)
+        let program = try await CookbookProgram.subscribe.start(
+            ["-b", broker.mqttURL, "-t", "home/#", "-t", "garden/#", "-q", "1"])
+        try await program.waitForLine(containing: "The broker refused home/#", on: .errors)
+        #expect(await eventually { await broker.publish("rain", to: "garden/weather") })
+        try await program.waitForLine(containing: "rain")
+        #expect(try await program.end(by: SIGINT) == .exited(0))
+        let alone = try await CookbookProgram.subscribe.run(["-b", broker.mqttURL, "-t", "home/#"])
+        #expect(alone.status == .exited(1) && alone.output == [])
+        #expect(alone.errors.last?.contains("refused to subscribe to 'home/#'") == true, "\(alone.errors)")
         await broker.stop()
     }
 

@@ -42,12 +42,17 @@ await recipe(
     let seconds = try options.number("--timeout")
     // What the session has kept and this run does not print is for the next one: the client must not acknowledge it.
     let acknowledgement: MQTTAcknowledgement = options.has("--keep-session") ? .manual : .automatic
-    // A session keeps its subscriptions if they are released after the client has disconnected.
-    let kept = try await client.withConnection { client in
-        let messages = try await client.subscribe(to: requests, acknowledgement: acknowledgement)
-        for (filter, code) in zip(messages.filters, messages.reasonCodes) where code.isError {
+    // Before the client connects: what the session has kept comes to this sequence.
+    let messages = client.subscription(to: requests, acknowledgement: acknowledgement)
+    let events = client.events
+    let refusals = Task {
+        // That of a single filter is thrown by the sequence.
+        for await case .subscriptionLost(let filter, let code) in events where requests.count > 1 {
             complain("The broker refused \(filter): \(code).")
         }
+    }
+    defer { refusals.cancel() }
+    try await client.withConnection { client in
         if let seconds {
             Task {
                 try await Task.sleep(for: .seconds(seconds))
@@ -68,7 +73,7 @@ await recipe(
             // Cancelled by Ctrl-C.
             guard error.code == .cancelled else { throw error }
         }
-        return messages
     }
-    withExtendedLifetime(kept) {}
+    // A session keeps its subscriptions if they are released after the client has disconnected.
+    withExtendedLifetime(messages) {}
 }
