@@ -84,6 +84,34 @@ struct CookbookTests {
                 == true)
     }
 
+    @Test(arguments: 5...7)
+    func `order-worker ends although the answer to a COMMIT was lost`(receipt: Int) async throws {
+        let broker = try await LoopbackBroker.start()
+        // The first three are for the orders, the next ones for subscriptions and transactions.
+        broker.inject(.cut, .sent, .stomp(.receipt), number: receipt)
+        let (status, output, errors) = try await CookbookProgram.orderWorker.run(
+            ["--broker", broker.stompURL, "--orders", "2"])
+        #expect(status == .exited(0), "\(output) \(errors)")
+        #expect(Set(output).count == 3 && output.last?.hasPrefix("dead letter: one pizza, please") == true, "\(output)")
+        await broker.stop()
+    }
+
+    @Test func `order-worker waits for its own results, whatever earlier runs have left at the broker`() async throws {
+        let broker = try await LoopbackBroker.start()
+        try await STOMPClient(broker.stompURL).withConnection { client in
+            for number in 1...2 {
+                try await client.sendAndConfirm(#"{"order":\#(number),"euros":9.5}"#, to: "/queue/invoices")
+            }
+            try await client.sendAndConfirm("of another run", to: "/queue/orders.dead")
+        }
+        let (status, output, errors) = try await CookbookProgram.orderWorker.run(
+            ["--broker", broker.stompURL, "--orders", "2"])
+        #expect(status == .exited(0) && errors == [])
+        #expect(output.prefix(2) == ["order 1: Margherita", "order 2: Margherita"])
+        #expect(output.count == 3 && output.last?.hasPrefix("dead letter: one pizza, please") == true, "\(output)")
+        await broker.stop()
+    }
+
     enum Worker: CaseIterable {
         case embedded, rabbitMQ, activeMQ
 
