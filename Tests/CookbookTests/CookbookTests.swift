@@ -214,6 +214,26 @@ struct CookbookTests {
         await broker.stop()
     }
 
+    @Test func `publish sends the lines that it reads while the broker is away`() async throws {
+        let broker = try await LoopbackBroker.start()
+        let program = try await CookbookProgram.publish.start(
+            ["-t", "a", "--lines", "-b", broker.mqttURL], input: .pipe)
+        try await program.write("one\n")
+        #expect(await eventually { broker.statistics.messagesIn == 1 })
+        let arrivals = broker.arrivals().filter { $0.packet == .mqtt(.publish) }.map(\.text)
+        broker.changeFaults { $0.refusesConnections = true }
+        await broker.dropAllConnections()
+        let refused = broker.statistics.connections
+        #expect(await eventually { broker.statistics.connections > refused })
+        try await program.write("two\nthree\n")
+        program.closeInput()
+        broker.changeFaults { $0.refusesConnections = false }
+        #expect(try await program.waitForEnd() == .exited(0))
+        #expect(program.lines(.errors) == [])
+        await broker.stop()
+        #expect(await arrivals.reduce(into: []) { $0.append($1) } == ["two", "three"])
+    }
+
     @Test func `publish ends when it is interrupted while it reads standard input`() async throws {
         let broker = try await LoopbackBroker.start()
         let program = try await CookbookProgram.publish.start(

@@ -35,6 +35,9 @@ await recipe(
     let properties = try options.properties()
     var configuration = try options.mqttConfiguration(clientID: "publish-%%%%")
     if !properties.isEmpty { configuration.version = .v5_0 }
+    // Lines wait for a connection that was lost, and standard input for lines.
+    configuration.queuesQoS0WhileOffline = true
+    configuration.queueOverflow = .wait
 
     var payloads: [[UInt8]] = []
     if let text = options["--message"] { payloads.append(Array(text.utf8)) }
@@ -59,6 +62,8 @@ await recipe(
         for payload in payloads { try await publish(payload) }
         if options.has("--lines") {
             for await line in inputLines() { try await publish(Array(line.utf8)) }
+            // Disconnecting would drop lines that still wait.
+            try await client.connect()
         }
     }
 }
