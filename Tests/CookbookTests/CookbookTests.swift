@@ -141,6 +141,17 @@ struct CookbookTests {
         #expect(output.contains { $0.hasSuffix("in time") } && output.contains { $0.hasSuffix("60 s late") })
     }
 
+    @Test func `vehicle-positions ends when its feed is refused`() async throws {
+        var options = LoopbackBrokerOptions()
+        options.faults.forbiddenTopics = ["transport/positions/H9171"]
+        let broker = try await LoopbackBroker.start(options)
+        let (status, output, errors) = try await CookbookProgram.vehiclePositions.run(
+            ["--broker", broker.mqttURL, "--vehicles", "1"])
+        #expect(status == .exited(1) && output == [])
+        #expect(errors.count == 1 && errors.first?.contains("transport/positions/H9171") == true, "\(errors)")
+        await broker.stop()
+    }
+
     @Test(.requires(.mosquitto), .requires(program: "mosquitto_pub"))
     func `vehicle-positions prints what others publish, and skips other payloads`() async throws {
         let broker = try await Mosquitto.start()

@@ -5,7 +5,7 @@ import MQTT
 /// each, until the task is cancelled.
 func publishPositions(of count: Int, with client: MQTTClient) async throws {
     var angles = (0..<count).map { Double($0) }
-    while count > 0 {
+    while true {
         for number in 0..<count {
             let radius = 1000.0 + 200 * Double(number)
             let speed = 7.5

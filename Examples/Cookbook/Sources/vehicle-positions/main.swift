@@ -17,18 +17,27 @@ await recipe(
     try await withBroker(options) { url in
         try await MQTTClient(url, clientID: "positions-%%%%").withConnection { client in
             let positions = try await client.subscribe(to: .positions)
-            let feed = Task { try await publishPositions(of: vehicles, with: client) }
-            defer { feed.cancel() }
-            var count = 0
-            for try await element in positions {
-                do {
-                    print("\(try element.value.position)".printable)
-                } catch {
-                    complain("\(element.topic) is skipped: \(error)")
-                }
-                count += 1
-                if count == limit { break }
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                if vehicles > 0 { group.addTask { try await publishPositions(of: vehicles, with: client) } }
+                group.addTask { try await show(positions, limit: limit) }
+                // The first that ends has shown enough, unless the feed fails.
+                try await group.next()
+                group.cancelAll()
             }
         }
+    }
+}
+
+/// Prints positions, `limit` of them if there is a limit.
+func show(_ positions: MQTTDecodedMessages<VehicleMessage>, limit: Int?) async throws {
+    var count = 0
+    for try await element in positions {
+        do {
+            print("\(try element.value.position)".printable)
+        } catch {
+            complain("\(element.topic) is skipped: \(error)")
+        }
+        count += 1
+        if count == limit { break }
     }
 }
