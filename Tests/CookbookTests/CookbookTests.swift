@@ -373,6 +373,17 @@ struct CookbookTests {
         await broker.stop()
     }
 
+    @Test func `smart-home ends when another client takes the name of a lamp`() async throws {
+        try await withLampThatWaits { broker, _, program, _ in
+            let other = try MQTTClient(broker.mqttURL, clientID: "lamp-kitchen")
+            try await other.connect()
+            #expect(try await program.waitForEnd() == .exited(1))
+            #expect(program.lines(.errors).count == 1, "\(program.report)")
+            #expect(program.text(.errors).contains("same client identifier"), "\(program.report)")
+            await other.disconnect()
+        }
+    }
+
     @Test func `the lamps of smart-home say goodbye when it is interrupted`() async throws {
         try await withLampThatWaits { broker, watcher, program, messages in
             #expect(try await program.end(by: SIGINT) == .exited(0))

@@ -10,7 +10,9 @@ struct Lamp: Sendable {
     enum Power: String { case on, off }
 
     private let client: MQTTClient
-    private let work: [Task<Void, any Error>]
+    private let bulb: Bulb
+    private let commands: MQTTSubscription
+    private let states: Updates<MQTTConnectionState>
 
     /// What the lamp does, and how the house learns of it.
     private actor Bulb {
@@ -41,7 +43,7 @@ struct Lamp: Sendable {
         configuration.will = try MQTTWill("offline", to: state, delay: .seconds(5))
         let client = MQTTClient(url, configuration: configuration)
         let bulb = Bulb(client, state.name)
-        let connections = client.states.filter(\.isConnected).dropFirst()
+        let states = client.states
         let commands: MQTTSubscription
         do {
             try await client.connect()
@@ -51,21 +53,28 @@ struct Lamp: Sendable {
             await client.disconnect()
             throw error
         }
-        self.client = client
-        work = [
-            Task {
+        (self.client, self.bulb, self.commands, self.states) = (client, bulb, commands, states)
+    }
+
+    /// Obeys commands until the task is cancelled. Throws when the lamp no longer can.
+    func work() async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask {
                 for try await command in commands {
                     guard let power = command.text.flatMap({ Power(rawValue: $0) }) else { continue }
                     try await bulb.turn(power, by: command.properties.userProperty("from") ?? "unknown")
                 }
-            },
-            // The will may have replaced the state while there was no connection.
-            Task { for await _ in connections { try await bulb.show() } },
-        ]
+            }
+            group.addTask {
+                // The will may have replaced the state while there was no connection.
+                for await _ in states.filter(\.isConnected).dropFirst() { try await bulb.show() }
+            }
+            // The first failure ends both.
+            while try await group.next() != nil {}
+        }
     }
 
     func stop() async {
-        for task in work { task.cancel() }
         await client.disconnect()
     }
 }

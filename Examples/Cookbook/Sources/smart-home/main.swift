@@ -24,7 +24,13 @@ await recipe(
         var failure: (any Error)?
         do {
             for room in Set(commands.map(\.room)).sorted() { lamps.append(try await Lamp(room: room, url)) }
-            try await control(commands, url)
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for lamp in lamps { group.addTask { try await lamp.work() } }
+                group.addTask { try await control(commands, url) }
+                // The first that ends is the control, unless a lamp fails.
+                try await group.next()
+                group.cancelAll()
+            }
         } catch {
             failure = error
         }
