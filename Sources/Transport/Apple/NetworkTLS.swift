@@ -28,6 +28,8 @@
             identity = try options.identity.map { identity throws(TransportError) in try identity.forNetwork() }
         }
 
+        deinit { SharedMade.system.forget(options) }
+
         var hasIdentity: Bool { identity != nil }
         var preSharedIdentity: String? { options.preSharedKey?.identity }
 

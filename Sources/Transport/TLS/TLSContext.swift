@@ -49,7 +49,7 @@ final class TLSContext: @unchecked Sendable {
 
     deinit {
         unsafe openSSL.contextFree(pointer)
-        if case .client(let options) = kind { SharedContexts.forget(options) }
+        if case .client(let options) = kind { SharedMade.openSSL.forget(options) }
     }
 
     private func setUp() throws(TransportError) {
@@ -232,6 +232,9 @@ package final class TLSContexts: Sendable {
     #endif
     private let reading = Lock(Reading())
 
+    /// Reads the files of all clients of this process.
+    private static let readers = LookUps<TLSReading, TLSReading.Made>(threadName: "messaging-files") { $0.outcome }
+
     /// The one reading of the files that may be under way, and the attempts to connect that wait for it.
     private struct Reading: ~Copyable, Sendable {
         typealias Outcome = Result<Void, TransportError>
@@ -243,12 +246,17 @@ package final class TLSContexts: Sendable {
     /// What was made of the options and their files.
     private struct Known<Made: Sendable>: Sendable {
         var made: Made?
-        /// Stands for what the files held.
-        var fingerprint: Int?
         /// Whether it may be outdated although the files are the same.
         var isOutdated = false
         /// Why the files could not be read when they were last tried, so that `made` comes from an earlier read.
         var failure: TransportError?
+
+        /// The files could not be read: one may be missing for a moment, or half replaced. Returns whether something is known of
+        /// before.
+        mutating func note(_ failure: TransportError) -> Bool {
+            if made != nil { self.failure = failure }
+            return made != nil
+        }
     }
 
     package init(client options: TLSOptions) {
@@ -264,39 +272,19 @@ package final class TLSContexts: Sendable {
     /// - Throws: `tlsUnavailable`, `tlsConfiguration`, `systemLimit`.
     func context() throws(TransportError) -> TLSUse {
         if let known = current.withLock({ $0.made }) { return known }
-        return try readForOpenSSL()
+        return use(try TLSReading(kind).context())
     }
 
-    private func readForOpenSSL() throws(TransportError) -> TLSUse {
-        try read(current) { (fingerprint, earlier) throws(TransportError) in
-            guard case .client(let options) = kind else { return TLSUse(try TLSContext(kind)) }
-            let outdated = earlier.isOutdated ? earlier.made?.context : nil
-            let context = try SharedContexts.context(for: options, fingerprint: fingerprint, otherThan: outdated)
-            return TLSUse(context, after: earlier.made)
-        }
-    }
-
-    /// Returns the known value while the files are unchanged. Otherwise makes a new one, and falls back to the known one if
-    /// that fails, because a file may be missing for a moment, or half replaced.
-    ///
-    /// - Parameter make: gets the fingerprint of the files, and what is known.
-    private func read<Made: Sendable>(
-        _ known: borrowing Lock<Known<Made>>, _ make: (Int?, Known<Made>) throws(TransportError) -> Made
-    ) throws(TransportError) -> Made {
-        let earlier = known.withLock { $0 }
-        // Outside the lock: this reads files. First of all, so that what is made is never older than the fingerprint.
-        let fingerprint = kind.fingerprint
-        if let made = earlier.made, !earlier.isOutdated, let fingerprint, fingerprint == earlier.fingerprint {
-            known.withLock { $0.failure = nil }
-            return made
-        }
-        do throws(TransportError) {
-            let made = try make(fingerprint, earlier)
-            known.withLock { $0 = Known(made: made, fingerprint: fingerprint) }
-            return made
-        } catch {
-            guard let made = earlier.made else { throw error }
-            known.withLock { $0.failure = error }
+    /// The next connections use this context, with the sessions of the ones before if they have used it too.
+    @discardableResult
+    private func use(_ context: TLSContext) -> TLSUse {
+        current.withLock { known in
+            guard let made = known.made, made.context === context else {
+                let made = TLSUse(context, after: known.made)
+                known = Known(made: made)
+                return made
+            }
+            known.failure = nil
             return made
         }
     }
@@ -314,7 +302,7 @@ package final class TLSContexts: Sendable {
     package var isPrepared: Bool { isKnown && !kind.namesFiles && !current.withLock { $0.isOutdated } }
 
     /// Reads the files for the next connection, if there are any: on a thread of its own, since a disk or a token may hang,
-    /// and threads of the cooperative pool are few.
+    /// and threads of the cooperative pool are few. Falls back to what is known if that fails.
     ///
     /// - Throws: `tlsUnavailable`, `tlsConfiguration`, `systemLimit`; `cancelled` when the task is.
     package func prepare() async throws(TransportError) {
@@ -339,14 +327,20 @@ package final class TLSContexts: Sendable {
     }
 
     private func beginReading() {
-        do {
-            try startThread(named: "messaging-files") { self.endReading(self.readFiles()) }
+        do throws(TransportError) {
+            let reading = TLSReading(
+                kind, isForSystem: try usesSystem(),
+                outdated: current.withLock { $0.isOutdated ? $0.made?.context : nil })
+            // What nothing has to be read for needs no thread.
+            if let known = reading.known { return endReading(.success(known)) }
+            Self.readers.start(reading) { self.endReading($0) }
         } catch {
             endReading(.failure(error))
         }
     }
 
-    private func endReading(_ outcome: Reading.Outcome) {
+    private func endReading(_ made: TLSReading.Outcome) {
+        let outcome = take(made)
         var waiters = reading.withLock { reading in
             reading.isUnderWay = false
             return reading.waiters.takeAll()
@@ -354,18 +348,22 @@ package final class TLSContexts: Sendable {
         waiters.resume(returning: outcome)
     }
 
-    private func readFiles() -> Reading.Outcome {
-        do throws(TransportError) {
-            #if canImport(Network)
-                if try usesSystem() {
-                    _ = try readForSystem()
-                    return .success(())
-                }
-            #endif
-            _ = try readForOpenSSL()
+    private func take(_ made: TLSReading.Outcome) -> Reading.Outcome {
+        switch made {
+        case .success(.openSSL(let context)):
+            use(context)
             return .success(())
-        } catch {
-            return .failure(error)
+        #if canImport(Network)
+            case .success(.system(let tls)):
+                currentOfSystem.withLock { $0 = Known(made: tls) }
+                return .success(())
+        #endif
+        case .failure(let error):
+            var isKnown = current.withLock { $0.note(error) }
+            #if canImport(Network)
+                if currentOfSystem.withLock({ $0.note(error) }) { isKnown = true }
+            #endif
+            return isKnown ? .success(()) : .failure(error)
         }
     }
 
@@ -416,14 +414,9 @@ package final class TLSContexts: Sendable {
         /// - Throws: `tlsConfiguration`.
         func networkTLS() throws(TransportError) -> NetworkTLS {
             if let known = currentOfSystem.withLock({ $0.made }) { return known }
-            return try readForSystem()
-        }
-
-        private func readForSystem() throws(TransportError) -> NetworkTLS {
-            guard case .client(let options) = kind else {
-                throw TransportError(.unsupported, "Network.framework serves clients only here.")
-            }
-            return try read(currentOfSystem) { (_, _) throws(TransportError) in try NetworkTLS(options) }
+            let made = try TLSReading(kind, isForSystem: true).networkTLS()
+            currentOfSystem.withLock { $0 = Known(made: made) }
+            return made
         }
     #endif
 }
@@ -437,86 +430,6 @@ struct TLSUse: Sendable {
     init(_ context: TLSContext, after earlier: TLSUse? = nil) {
         self.context = context
         sessions = TLSSessionCache(after: earlier?.sessions)
-    }
-}
-
-/// The contexts of this process's clients: those with equal options and files share one, because each holds the
-/// authorities, and those of a system take a megabyte and fifty milliseconds of a processor.
-private enum SharedContexts {
-    private struct Entry {
-        weak var context: TLSContext?
-        /// Stands for what the files held when it was made.
-        let fingerprint: Int
-    }
-
-    private static let entries = Lock<[TLSOptions: Entry]>([:])
-
-    /// The context for these options and what their files hold; made if there is none.
-    ///
-    /// - Parameters:
-    ///   - fingerprint: of the files; nil if they cannot be read, which making one reports.
-    ///   - outdated: is not returned.
-    /// - Throws: `tlsUnavailable`, `tlsConfiguration`, `systemLimit`.
-    static func context(
-        for options: TLSOptions, fingerprint: Int?, otherThan outdated: TLSContext?
-    ) throws(TransportError) -> TLSContext {
-        if let known = find(options, fingerprint), known !== outdated { return known }
-        // Outside the lock: this reads files.
-        let made = try TLSContext(.client(options))
-        guard let fingerprint else { return made }
-        // Another client may have made one in the meantime.
-        if let known = find(options, fingerprint), known !== outdated { return known }
-        entries.withLock { $0[options] = Entry(context: made, fingerprint: fingerprint) }
-        return made
-    }
-
-    /// What is found leaves the lock with its reference: the last one must not end under it, since `forget` takes it.
-    private static func find(_ options: TLSOptions, _ fingerprint: Int?) -> TLSContext? {
-        let (context, found) = entries.withLock { entries in
-            let entry = entries[options]
-            return (entry?.context, entry?.fingerprint)
-        }
-        return found == fingerprint ? context : nil
-    }
-
-    /// A context with these options was released, and the options with what they hold are not kept for it.
-    static func forget(_ options: TLSOptions) {
-        let other = entries.withLock { entries -> TLSContext? in
-            let context = entries[options]?.context
-            if context == nil { entries[options] = nil }
-            return context
-        }
-        withExtendedLifetime(other) {}
-    }
-}
-
-extension TLSContext.Kind {
-    private var sources: [PEMSource] {
-        switch self {
-        case .client(let options): options.trust.authorities + (options.identity?.sources ?? [])
-        case .server(let options): (options.clientAuthorities ?? []) + options.identity.sources
-        }
-    }
-
-    fileprivate var namesFiles: Bool { sources.contains(where: \.isFile) }
-
-    /// Stands for what the files hold at present; nil if one cannot be read. That of other content is equal once in 2⁶⁴
-    /// cases.
-    fileprivate var fingerprint: Int? {
-        var hasher = Hasher()
-        for source in sources where source.isFile {
-            guard let bytes = try? source.read("file") else { return nil }
-            hasher.combine(bytes.count)
-            // Safe: the buffer is read during the call only.
-            unsafe bytes.withUnsafeBytes { unsafe hasher.combine(bytes: $0) }
-        }
-        return hasher.finalize()
-    }
-
-    /// Whether something that is in none of the files may have changed: the system's authorities, or a key in a token.
-    fileprivate func mayBeOutdated(after error: TransportError) -> Bool {
-        guard case .client(let options) = self else { return false }
-        return options.trust.usesSystem && error.code.isOfAuthorities || options.identity?.isStored == true
     }
 }
 

@@ -111,6 +111,37 @@ struct TimeToConnectTests {
         }
     }
 
+    #if os(Linux)
+        @Test func `files that hang take one thread for equal TLS options, and sixteen for all`() async {
+            // In a process of its own, whose threads are nobody else's.
+            await #expect(processExitsWith: .success) {
+                let scratch = try ScratchDirectory()
+                let path = scratch.file("authorities.pem")
+                #expect(mkfifo(path, 0o600) == 0)
+                func connect(_ server: @escaping @Sendable (Int) -> String) async {
+                    await withTaskGroup { group in
+                        for number in 0..<200 {
+                            group.addTask {
+                                var configuration = MQTTConfiguration()
+                                configuration.connectTimeout = .milliseconds(500)
+                                configuration.reconnect.firstConnectAttempts = 1
+                                configuration.tls.trust = .authorities([.file(path)])
+                                configuration.tls.serverName = server(number)
+                                let client = MQTTClient("mqtts://127.0.0.1:1", configuration: configuration)
+                                let error = await #expect(throws: MQTTError.self) { try await client.connect() }
+                                #expect(error?.code == .timedOut, "\(error as Any)")
+                            }
+                        }
+                    }
+                }
+                await connect { _ in "one.example" }
+                #expect(ThreadCount.named("messaging-files") == 1)
+                await connect { "\($0).example" }
+                #expect(ThreadCount.named("messaging-files") <= 16)
+            }
+        }
+    #endif
+
     @Test func `on a manual clock no time passes while an authentication responds, unless it sleeps on the clock`()
         async throws
     {

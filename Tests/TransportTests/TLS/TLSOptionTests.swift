@@ -130,6 +130,46 @@ struct TLSOptionTests {
     }
 
     #if os(Linux)
+        /// In a process of its own, whose threads are nobody else's.
+        @Test func `clients with equal options that are prepared together have the files read once`() async {
+            await #expect(processExitsWith: .success) {
+                let certificates = Certificates()
+                let folder = try ScratchDirectory("tls")
+                let file = folder.file("authority.pem")
+                // Opening it waits for a writer.
+                #expect(mkfifo(file, 0o600) == 0)
+                var options = TLSOptions()
+                options.trust = .authorities([.file(file)])
+                let clients = (0..<64).map { _ in TLSContexts(client: options) }
+                let waiting = Tally()
+                try await withThrowingTaskGroup { group in
+                    for client in clients {
+                        group.addTask {
+                            waiting.add(1)
+                            try await client.prepare()
+                        }
+                    }
+                    #expect(await eventually { waiting.value == clients.count })
+                    var writer: Int32 = -1
+                    #expect(
+                        await eventually {
+                            writer = open(file, O_WRONLY | O_NONBLOCK)
+                            return writer >= 0
+                        })
+                    #expect(ThreadCount.named("messaging-files") == 1)
+                    // What is read next is a file.
+                    try FileManager.default.removeItem(atPath: file)
+                    let content = try FileSystem().contents(of: certificates.authority.certificate) ?? []
+                    try folder.write(String(decoding: content, as: UTF8.self), to: "authority.pem")
+                    #expect(write(writer, content, content.count) == content.count)
+                    close(writer)
+                    for try await _ in group {}
+                }
+                let made = try clients.map { try TLSLayer(client: $0, host: "localhost", port: 1).contextID }
+                #expect(Set(made).count == 1)
+            }
+        }
+
         /// In a process of its own, where nothing has loaded OpenSSL, and nobody else needs descriptors.
         @Test func `a moment without descriptors is neither a lack of OpenSSL nor a mistake in the options`() async {
             await #expect(processExitsWith: .success) {
