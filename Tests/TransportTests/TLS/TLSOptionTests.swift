@@ -170,6 +170,31 @@ struct TLSOptionTests {
             }
         }
 
+        /// In a process of its own, which can start no thread afterwards.
+        @Test func `what is known of TLS files serves where no thread can be started to read them`() async {
+            await #expect(processExitsWith: .success) {
+                let certificates = Certificates()
+                let folder = try ScratchDirectory("tls")
+                let options = try TLSOptions.trustingCopy(of: certificates, at: folder.file("authority.pem"))
+                let contexts = TLSContexts(client: options)
+                try await contexts.prepare()
+                let refused = TransportError(.connectionRefused, "Nobody listens.")
+                #expect(contexts.reload(after: refused) == refused)
+                // The limit is not for root.
+                if getuid() == 0 { #expect(setuid(65_534) == 0) }
+                var limit = rlimit()
+                setrlimit(__rlimit_resource_t(__RLIMIT_NPROC.rawValue), &limit)
+                let other = TLSContexts(client: .trusting(certificates))
+                await #expect { try await other.prepare() } throws: {
+                    let error = $0 as? TransportError
+                    return error?.code == .systemLimit && error?.message.contains("ulimit -u") == true
+                }
+                try await contexts.prepare()
+                let error = contexts.reload(after: refused)
+                #expect(error.code == .connectionRefused && error.message.contains("ulimit -u"), "\(error)")
+            }
+        }
+
         /// In a process of its own, where nothing has loaded OpenSSL, and nobody else needs descriptors.
         @Test func `a moment without descriptors is neither a lack of OpenSSL nor a mistake in the options`() async {
             await #expect(processExitsWith: .success) {
