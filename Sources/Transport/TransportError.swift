@@ -162,6 +162,17 @@ extension TransportError {
 }
 
 extension TransportError {
+    /// The process or the system has no descriptor or no memory left; `code` is the system's reason.
+    static func shortage(_ failure: String, _ code: Int32) -> TransportError {
+        let advice =
+            switch code {
+            case EMFILE: "Raise the limit (ulimit -n)."
+            case ENFILE: "Raise the system's limit of open files (fs.file-max on Linux)."
+            default: "Free some memory and try again."
+            }
+        return TransportError(.systemLimit, "\(failure): \(System.describe(code)). \(advice)", errno: code)
+    }
+
     /// There is no way to `peer`; `code` is the system's reason.
     static func unreachable(_ peer: String, _ code: Int32) -> TransportError {
         var advice = ""

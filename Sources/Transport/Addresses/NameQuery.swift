@@ -61,6 +61,7 @@ package struct NameQuery: Hashable, Sendable {
     ///   - number: the system's reason; it counts with `EAI_SYSTEM` alone.
     func failure(_ code: Int32, errno number: Int32) -> TransportError {
         if code == EAI_SYSTEM { return failure(ofSystem: number) }
+        if code == EAI_MEMORY { return failure(ofSystem: ENOMEM) }
         let reason = unsafe code == 0 ? "no address" : String(cString: gai_strerror(code))
         guard code == EAI_AGAIN else {
             return TransportError(
@@ -74,15 +75,10 @@ package struct NameQuery: Hashable, Sendable {
     }
 
     private func failure(ofSystem code: Int32) -> TransportError {
-        if code == EMFILE || code == ENFILE {
-            return TransportError(
-                .systemLimit, "Cannot look up the host '\(name)': too many open files. Raise the limit (ulimit -n).",
-                errno: code)
-        }
+        let failure = "Cannot look up the host '\(name)'"
+        if System.isShortage(code) { return .shortage(failure, code) }
         return TransportError(
-            .unknownHost,
-            "Cannot look up the host '\(name)': \(System.describe(code)). Check how this machine looks names up.",
-            errno: code)
+            .unknownHost, "\(failure): \(System.describe(code)). Check how this machine looks names up.", errno: code)
     }
 
     /// The time to connect was over before DNS had answered.

@@ -26,10 +26,7 @@ func pollMilliseconds(_ nanoseconds: Int64) -> Int32 {
 
 /// - Parameter code: the system's reason.
 package func noDescriptorForLoop(_ code: Int32) -> TransportError {
-    TransportError(
-        .systemLimit,
-        "The process cannot open another descriptor, which the event loop needs: \(System.describe(code)). Close some "
-            + "files or connections, or raise the limit of open files (ulimit -n).", errno: code)
+    .shortage("The process cannot open another descriptor, which the event loop needs", code)
 }
 
 /// The kinds of selector that a loop can be made with.

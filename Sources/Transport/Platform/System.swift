@@ -164,7 +164,7 @@ package enum System {
 
     private static let shortages = [EMFILE, ENFILE, ENOMEM]
 
-    /// Whether a file cannot be opened only until other files are closed, or memory is freed.
+    /// Whether a file or socket cannot be opened only until others are closed, or memory is freed.
     static func isShortage(_ code: Int32) -> Bool { shortages.contains(code) }
 
     /// The shortage for which a library has failed that reports its errors as text: the one that the text names, or the one

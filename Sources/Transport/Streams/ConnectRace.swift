@@ -293,11 +293,8 @@ final class ConnectRace: LoopHandler, @unchecked Sendable {
             note(TransportError(.unreachable, "Cannot connect to \(endpoint): \(words).", errno: code), .unsent)
         case ETIMEDOUT:
             note(timedOut, .tried)
-        case EMFILE, ENFILE:
-            note(
-                TransportError(
-                    .systemLimit, "Cannot connect to \(endpoint): too many open files. Raise the limit (ulimit -n).",
-                    errno: code), .tried)
+        case _ where System.isShortage(code):
+            note(.shortage("Cannot connect to \(endpoint)", code), .tried)
         default:
             note(TransportError(.unreachable, "Cannot connect to \(endpoint): \(words).", errno: code), .tried)
         }

@@ -42,10 +42,6 @@ extension TransportError {
             ? shortage(failure, code)
             : TransportError(.tlsConfiguration, "\(failure): \(System.describe(code)).\(advice)", errno: code)
     }
-
-    static func shortage(_ failure: String, _ code: Int32) -> TransportError {
-        TransportError(.systemLimit, "\(failure): \(System.describe(code)). Raise the limit (ulimit -n).", errno: code)
-    }
 }
 
 extension PEMSource {

@@ -165,13 +165,14 @@ import Wire
         #expect(await eventually { other.all.count == 1 })
     }
 
-    @Test func `a process without a free descriptor does not blame the host's name`() {
+    @Test func `a process without a free descriptor or memory does not blame the host's name`() {
         let query = NameQuery("broker.example", .ipv4)
-        for code in [EMFILE, ENFILE] {
+        for (code, advice) in [(EMFILE, "ulimit -n"), (ENFILE, "fs.file-max"), (ENOMEM, "Free some memory")] {
             let shortage = query.failure(EAI_SYSTEM, errno: code)
             #expect(shortage.code == .systemLimit && shortage.errno == code)
-            #expect(shortage.message.contains("'broker.example'") && shortage.message.contains("ulimit -n"))
+            #expect(shortage.message.contains("'broker.example'") && shortage.message.contains(advice))
         }
+        #expect(query.failure(EAI_MEMORY, errno: 0).code == .systemLimit)
         // Another failure of the system is named.
         let other = query.failure(EAI_SYSTEM, errno: EIO)
         #expect(other.code == .unknownHost && other.errno == EIO)

@@ -124,8 +124,14 @@ struct TLSOptionTests {
 
     @Test func `a file that no descriptor is left for is no mistake in the options`() {
         let source = PEMSource.file("authority.pem")
-        #expect(source.unreadable("trusted authorities", EMFILE).code == .systemLimit)
-        #expect(source.unreadable("trusted authorities", EMFILE).message.hasSuffix("Raise the limit (ulimit -n)."))
+        for (code, advice) in [
+            (EMFILE, "Raise the limit (ulimit -n)."), (ENFILE, "fs.file-max"), (ENOMEM, "Free some memory"),
+        ] {
+            let error = source.unreadable("trusted authorities", code)
+            #expect(error.code == .systemLimit && error.errno == code)
+            #expect(error.message.contains(advice), "\(error)")
+            #expect(error.message.contains("ulimit") == (code == EMFILE), "\(error)")
+        }
         #expect(source.unreadable("trusted authorities", EACCES).code == .tlsConfiguration)
     }
 
