@@ -172,9 +172,11 @@ extension Router {
     }
 
     private mutating func removeIdleQueues() {
+        // What has not been acknowledged comes back to its queue.
+        let held = Set(consumers.values.flatMap { $0.unacknowledged.map(\.queue) })
         let idle = queues.filter { name, queue in
-            !committedQueues.contains(name) && queue.messages.isEmpty && queue.topics == nil && queue.owner == nil
-                && queue.consumers.allSatisfy { wildcardConsumers.contains($0) }
+            !committedQueues.contains(name) && !held.contains(name) && queue.messages.isEmpty && queue.topics == nil
+                && queue.owner == nil && queue.consumers.allSatisfy { wildcardConsumers.contains($0) }
         }
         for name in idle.keys { queues[name] = nil }
     }

@@ -472,6 +472,33 @@ import Testing
         #expect(effects.messages.allSatisfy { $0.isRedelivered })
     }
 
+    @Test func `a queue that a message was taken from has its place until the message is acknowledged`() throws {
+        var limits = LoopbackBrokerLimits()
+        limits.maximumSessions = 1
+        var router = Router(limits: limits)
+        var effects = RouterEffects()
+        for connection in 1...2 { router.openSTOMP(connection, clientID: nil) }
+        let request = STOMPSubscribeRequest(
+            id: "1", destination: "/queue/*", ackMode: .clientIndividual, selector: nil, receipt: nil, headers: [:])
+        try router.subscribe(1, request, at: 0, into: &effects)
+        func send(_ destination: String) throws {
+            let message = Message(topic: destination, payload: [1])
+            try router.send(2, message, to: destination, transaction: nil, at: 0, into: &effects)
+        }
+        try send("/queue/a")
+        #expect(throws: STOMPRefusal.self) { try send("/queue/b") }
+        router.closeSTOMP(1, at: 0, into: &effects)
+        #expect(router.queuedCount("/queue/a") == 1)
+        try router.subscribe(2, request, at: 0, into: &effects)
+        let acknowledgement = STOMPAckRequest(
+            id: effects.messages.last?.ackID, messageID: nil, subscription: nil, transaction: nil, receipt: nil,
+            headers: [:])
+        try router.answer(2, acknowledgement, accepts: true, at: 0, into: &effects)
+        try send("/queue/b")
+        #expect(effects.messages.map(\.destination) == ["/queue/a", "/queue/a", "/queue/b"])
+        #expect(effects.dropped == 0)
+    }
+
     @Test func `a selector looks at the user properties of an MQTT message`() throws {
         var bench = Bench()
         bench.router.openSTOMP(1, clientID: nil)
