@@ -357,6 +357,34 @@ import Testing
         }
     }
 
+    @Test func `a durable subscription with another selector takes the place of one that nobody uses`() async throws {
+        try await withBroker { broker in
+            func durable(_ key: String, id: Int = 1) -> String {
+                "SUBSCRIBE\nid:\(id)\ndestination:/topic/t\ndurable-subscription-name:n\nselector:key = '\(key)'"
+            }
+            let client = try await RawClient.stomp(broker, "client-id:c\n")
+            try await client.sendAndWait(durable("7"))
+            try await client.sendAndWait("UNSUBSCRIBE\nid:1")
+            let sender = try await RawClient.stomp(broker)
+            func send(_ text: String, key: String) async throws {
+                try await sender.sendAndWait("SEND\ndestination:/topic/t\nkey:\(key)", body: text)
+            }
+            try await send("of the old one", key: "7")
+            try await client.sendAndWait(durable("8"))
+            try await send("too late", key: "7")
+            try await send("of the new one", key: "8")
+            try await client.expectMessage("of the new one")
+            // The same name and selector: another consumer of the same queue.
+            try await client.sendAndWait(durable("8", id: 2))
+            let other = try await RawClient.stomp(broker, "client-id:c\n")
+            try await other.send("\(durable("7"))\n\n\0")
+            #expect(try await other.readFrame().contains("in use with another selector"))
+            for text in ["one", "two"] { try await send(text, key: "8") }
+            #expect(
+                try await client.expectMessage("one")["subscription"] != client.expectMessage("two")["subscription"])
+        }
+    }
+
     @Test func refusesWrongCredentialsAndWhatItDoesNotKnow() async throws {
         var options = LoopbackBrokerOptions()
         options.users = [.init(name: "ann", password: "secret")]

@@ -92,18 +92,18 @@ extension Router {
             throw STOMPRefusal(message: "a durable subscription needs a client-id in CONNECT")
         }
         let queue = ByteKey(Self.durablePrefix(clientID) + name)
-        if let old = queues[queue], old.topics?.text.hasSameBytes(as: destination.text) != true {
+        if let old = queues[queue] {
+            let isForDestination = old.topics?.text.hasSameBytes(as: destination.text) == true
+            if isForDestination, old.selector?.text == selector?.text { return queue }
             guard old.consumers.isEmpty else {
-                throw STOMPRefusal(
-                    message: "the durable subscription '\(name)' is in use for another destination")
+                let use = isForDestination ? "with another selector" : "for another destination"
+                throw STOMPRefusal(message: "the durable subscription '\(name)' is in use \(use)")
             }
             // As with JMS: it is left, and another one begins.
             queues[queue] = nil
         }
-        if queues[queue] == nil {
-            try makeQueue(queue)
-            queues[queue]?.topics = destination
-        }
+        try makeQueue(queue)
+        queues[queue]?.topics = destination
         queues[queue]?.selector = selector
         return queue
     }

@@ -12,6 +12,8 @@ struct Selector: Sendable {
         var isIn: Bool
     }
 
+    /// As the client wrote it.
+    let text: ByteKey
     private let terms: [Term]
 
     /// Nil when the text is anything else.
@@ -23,6 +25,7 @@ struct Selector: Sendable {
             terms.append(term)
         } while Self.take("AND", &tokens)
         guard tokens.isEmpty else { return nil }
+        self.text = ByteKey(text)
         self.terms = terms
     }
 
