@@ -94,9 +94,8 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
             where error.serverError?.receiptID == nil && route.call == nil && route.presumedRefusals == 0:
                 route.presumedRefusals += 1
             case .timedOut where route.call == nil:
-                // Its answer may have arrived without being read. Then it counts later.
-                let now = core.loop.now
-                if core.link.perform({ $0.engine.mayBeUnread(at: now) }) {
+                // Its answer may have arrived without being read. It is waited for.
+                if core.link.perform({ $0.engine.mayBeUnread(subscription: route.id) }) {
                     route.receivers.replies?.subscribedAgain()
                     return
                 }

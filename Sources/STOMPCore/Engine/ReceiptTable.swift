@@ -8,9 +8,17 @@ struct ReceiptTable {
     private struct Slot {
         var token: UInt64
         var deadline: Int64
+        /// For how long we had read when the frame was written, if its receipt counts also when it is read too late;
+        /// otherwise negative.
+        var readBefore: Int64
         var isPending: Bool
-        /// Whether its receipt is reported even if it is read too late.
-        var countsLate: Bool
+    }
+
+    /// A receipt whose time is over, and that may have come without being read.
+    struct Unread {
+        var number: UInt64
+        var token: UInt64
+        var readBefore: Int64
     }
 
     /// A ring; its size is a power of two.
@@ -19,12 +27,13 @@ struct ReceiptTable {
     private var used = 0
     /// The number of the slot at `head`.
     private var first: UInt64 = 1
-    /// Receipts with ids of the user's own, by their bytes. Their waits may be over: see ``takeOldest(keepingName:)``.
+    /// Receipts with ids of the user's own, by their bytes. Their waits may be over: see
+    /// ``expireOldest(keepsName:timeRead:timeout:)``.
     private var named: [[UInt8]: UInt64] = [:]
     private var names: [UInt64: [UInt8]] = [:]
 
-    /// The tokens of receipts that we may not have read when their time was over, by their numbers.
-    private var unread: [UInt64: UInt64] = [:]
+    /// In the order of their numbers.
+    private var unread: [Unread] = []
 
     /// Receipts awaited now.
     private(set) var pending = 0
@@ -43,11 +52,11 @@ struct ReceiptTable {
     /// The number that the next receipt gets.
     var nextNumber: UInt64 { first &+ UInt64(used) }
 
-    mutating func add(token: UInt64, deadline: Int64, name: [UInt8]? = nil, countsLate: Bool = false) {
+    mutating func add(token: UInt64, deadline: Int64, name: [UInt8]? = nil, readBefore: Int64 = -1) {
         if used == ring.count { grow() }
         let number = nextNumber
         ring[(head &+ used) & (ring.count &- 1)] = Slot(
-            token: token, deadline: deadline, isPending: true, countsLate: countsLate)
+            token: token, deadline: deadline, readBefore: readBefore, isPending: true)
         used &+= 1
         pending &+= 1
         if let name {
@@ -84,11 +93,36 @@ struct ReceiptTable {
     /// Ends the wait for that number, and forgets its name; nil if the number is not awaited.
     mutating func take(_ number: UInt64) -> UInt64? {
         forgetName(of: number)
-        return endWait(for: number) ?? (unread.isEmpty ? nil : unread.removeValue(forKey: number))
+        return endWait(for: number) ?? unreadIndex(of: number).map { unread.remove(at: $0).token }
     }
 
     /// Whether its receipt was not read in time and is reported nevertheless.
-    func isUnread(_ number: UInt64) -> Bool { !unread.isEmpty && unread[number] != nil }
+    func isUnread(_ number: UInt64) -> Bool { unreadIndex(of: number) != nil }
+
+    private func unreadIndex(of number: UInt64) -> Int? {
+        if unread.isEmpty { return nil }
+        var (low, high) = (0, unread.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if unread[middle].number < number { low = middle + 1 } else { high = middle }
+        }
+        return low < unread.count && unread[low].number == number ? low : nil
+    }
+
+    /// For how long we had read when the oldest frame was written whose receipt may have come without being read; nil for none.
+    var oldestUnread: Int64? { unread.first?.readBefore }
+
+    /// Takes out those, from the oldest on, whose frames were written when we had read for at most so long: they have not come.
+    mutating func takeUnread(writtenBy readBefore: Int64) -> [Unread] {
+        let late = Array(unread.prefix { $0.readBefore <= readBefore })
+        unread.removeFirst(late.count)
+        return late
+    }
+
+    /// Waits for the oldest of them for so many nanoseconds of reading more. Later waits may end too late by as much.
+    mutating func postponeOldestUnread(by time: Int64) {
+        if !unread.isEmpty { unread[0].readBefore += time }
+    }
 
     /// Forgets the id of the user's own that stands for a number.
     mutating func forgetName(of number: UInt64) {
@@ -98,7 +132,7 @@ struct ReceiptTable {
     }
 
     /// The connection ended: ids of before stand for nothing.
-    mutating func forgetExpired() { (named, names, unread) = ([:], [:], [:]) }
+    mutating func forgetExpired() { (named, names, unread) = ([:], [:], []) }
 
     private mutating func endWait(for number: UInt64) -> UInt64? {
         guard isPending(number) else { return nil }
@@ -124,11 +158,15 @@ struct ReceiptTable {
     ///
     /// - Parameters:
     ///   - keepsName: whether its receipt matters when it arrives nevertheless.
-    ///   - mayBeUnread: whether it may have arrived without being read.
-    mutating func expireOldest(keepsName: Bool, mayBeUnread: Bool) -> UInt64? {
+    ///   - timeRead: for how long we have read on this connection. If that is less than `timeout` since the frame was written,
+    ///     its receipt may have come without being read.
+    mutating func expireOldest(keepsName: Bool, timeRead: Int64, timeout: Int64) -> UInt64? {
         guard pending > 0 else { return nil }
-        guard mayBeUnread, ring[head].countsLate else { return keepsName ? endWait(for: first) : take(first) }
-        unread[first] = ring[head].token
+        let slot = ring[head]
+        guard slot.readBefore >= 0, timeRead - slot.readBefore < timeout else {
+            return keepsName ? endWait(for: first) : take(first)
+        }
+        unread.append(Unread(number: first, token: slot.token, readBefore: slot.readBefore))
         return endWait(for: first)
     }
 
@@ -141,7 +179,7 @@ struct ReceiptTable {
         var larger: [Slot] = []
         larger.reserveCapacity(max(16, ring.count * 2))
         for offset in 0..<used { larger.append(ring[(head + offset) & (ring.count - 1)]) }
-        let free = Slot(token: 0, deadline: .max, isPending: false, countsLate: false)
+        let free = Slot(token: 0, deadline: .max, readBefore: -1, isPending: false)
         while larger.count < max(16, ring.count * 2) { larger.append(free) }
         ring = larger
         head = 0

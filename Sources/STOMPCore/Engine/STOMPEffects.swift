@@ -45,7 +45,7 @@ public struct STOMPReceiptCompletion: Sendable, Hashable {
         /// The connection ended; whether the frame was processed is unknown.
         case connectionLost
         /// No RECEIPT in time. One that comes later is passed over, unless it is that of a SUBSCRIBE and the caller has not
-        /// read meanwhile: ``received`` follows then.
+        /// read all that time: ``received`` or another ``timedOut`` follows then.
         case timedOut
         /// The RECEIPT of DISCONNECT came first: the frame was received, whether it was processed is unknown.
         case disconnected

@@ -208,14 +208,14 @@ extension STOMPEngine {
         for number in numbers where !receipts.isPending(number) && !isMissed(number) { receipts.forgetName(of: number) }
     }
 
-    mutating func addReceipt(_ token: UInt64, _ name: [UInt8]?, countsLate: Bool = false, at now: Int64) {
+    mutating func addReceipt(_ token: UInt64, _ name: [UInt8]?, readBefore: Int64 = -1, at now: Int64) {
         if owedReceipt == 0 {
             owedReceipt = receipts.nextNumber
             receiptWait.restart(at: now)
         }
         receipts.add(
             token: token, deadline: now.advanced(byNanoseconds: configuration.receiptTimeout), name: name,
-            countsLate: countsLate)
+            readBefore: readBefore)
     }
 
     /// An id as it stands on the wire.

@@ -75,7 +75,7 @@ extension STOMPEngine {
     /// The caller stopped or resumed reading by its own decision: while it does not read, silence of the peer proves
     /// nothing. Heart-beats are still written.
     public mutating func setReadingPaused(_ paused: Bool, at now: Int64) {
-        if paused { timing.pause() } else { timing.resume(at: now) }
+        timing.setPaused(paused, at: now)
         receiptWait.restart(at: now)
     }
 
@@ -106,12 +106,14 @@ extension STOMPEngine {
             receipts.postponeOldest(until: now.advanced(byNanoseconds: max(1, configuration.receiptTimeout / 16)))
         }
         while now >= receipts.nextDeadline, let oldest = receipts.oldest,
-            let token = receipts.expireOldest(keepsName: isMissed(oldest), mayBeUnread: mayBeUnread(at: now))
+            let token = receipts.expireOldest(
+                keepsName: isMissed(oldest), timeRead: timing.timeRead(at: now), timeout: configuration.receiptTimeout)
         {
             oweFrame(ofCommit: oldest)
             if !transactionReceipts.isEmpty { forgetNames(of: transactionReceipts.expired(oldest)) }
             effects.completions.append(STOMPReceiptCompletion(token: token, outcome: .timedOut))
         }
+        if now >= unreadDeadline { expireUnread(at: now, into: &effects) }
         if isLate { return failForReceipts(owed, into: &effects) }
         // Where nothing is read because of what the peer has not taken, that it takes some is its sign of life.
         if now >= timing.readDeadline, let movedBytes = progress.movedBytes, movedBytes != movedAtDeadline {
@@ -132,9 +134,25 @@ extension STOMPEngine {
         }
     }
 
-    /// Whether a RECEIPT that is late may have arrived: the caller has not read all the time that receipts are awaited for.
-    package func mayBeUnread(at now: Int64) -> Bool {
-        !timing.hasRead(for: configuration.receiptTimeout, at: now)
+    /// When a receipt that may have come without being read has not come.
+    var unreadDeadline: Int64 {
+        guard let readBefore = receipts.oldestUnread else { return .max }
+        return timing.whenRead(for: readBefore.advanced(byNanoseconds: configuration.receiptTimeout))
+    }
+
+    private mutating func expireUnread(at now: Int64, into effects: inout STOMPEffects) {
+        if isReadingFrame(at: now) { receipts.postponeOldestUnread(by: max(1, configuration.receiptTimeout / 16)) }
+        guard now >= unreadDeadline else { return }
+        for late in receipts.takeUnread(writtenBy: timing.timeRead(at: now) - configuration.receiptTimeout) {
+            forgetNames(of: [late.number])
+            effects.completions.append(STOMPReceiptCompletion(token: late.token, outcome: .timedOut))
+        }
+    }
+
+    /// Whether the RECEIPT of a subscription, whose time is over, may have come without being read: it is awaited until the
+    /// caller has read for that time.
+    package mutating func mayBeUnread(subscription id: String) -> Bool {
+        subscriptions.index(of: wireForm(id)).map { receipts.isUnread(subscriptions.entries[$0].receipt) } ?? false
     }
 
     /// Whether a frame is arriving in pieces, behind which a RECEIPT may come: nothing else can come before its end.
@@ -198,6 +216,7 @@ extension STOMPEngine {
         phase = .closing
         phaseDeadline = .max
         timing = .off
+        receipts.forgetExpired()
     }
 
     private mutating func reportAborted(into effects: inout STOMPEffects) {
@@ -227,7 +246,6 @@ extension STOMPEngine {
         subscriptions.removeAll()
         transactions.removeAll()
         transactionReceipts.removeAll()
-        receipts.forgetExpired()
         disconnectReceipt = nil
         owedReceipt = 0
         hasLeftMessages = false

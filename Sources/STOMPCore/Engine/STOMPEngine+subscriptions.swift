@@ -2,8 +2,8 @@
 
 extension STOMPEngine {
     /// Subscribes. Messages carry `token`; they may come before the receipt does. The first one that names the subscription
-    /// proves that SUBSCRIBE was accepted, and completes the wait for the receipt. A wait that has timed out is completed once
-    /// more by a receipt that came while the caller did not read.
+    /// proves that SUBSCRIBE was accepted, and completes the wait for the receipt. A wait that has timed out though the caller has
+    /// read for less than that time is completed once more: by the receipt, or when the caller has read for long enough.
     ///
     /// The id is always sent, in 1.0 too. Throws before anything is written.
     ///
@@ -44,7 +44,7 @@ extension STOMPEngine {
             .init(
                 id: wireID, destination: destination, ackMode: acknowledgement, token: token,
                 receipt: receiptToken == nil ? 0 : receipts.nextNumber, isAnswered: isAnswered))
-        if let receiptToken { addReceipt(receiptToken, receiptName, countsLate: true, at: now) }
+        if let receiptToken { addReceipt(receiptToken, receiptName, readBefore: timing.timeRead(at: now), at: now) }
     }
 
     /// Registers a subscription that the broker makes of its own accord, without telling it anything: RabbitMQ's reply

@@ -145,7 +145,7 @@ extension STOMPEngine {
         phaseDeadline = now.advanced(byNanoseconds: configuration.disconnectTimeout)
         // Nothing may be written after DISCONNECT, heart-beats included (STOMP 1.2 "DISCONNECT"), and the deadline
         // above watches over the silence.
-        timing = .off
+        timing.stopHeartBeats()
         transactions.removeAll()
     }
 }

@@ -12,8 +12,8 @@ import Wire
 /// There are three kinds of methods, and one order of draining, the same as in `MQTTEngine`:
 ///
 /// 1. *What happened*, and operations of the caller: ``connectionOpened(at:deadline:)``, ``receive(_:at:into:)``,
-///    `send`, `subscribe`, ``handleTimeout(at:into:)``, … Each takes the time, in nanoseconds of a monotonic clock of the
-///    caller. Operations that cannot be carried out throw ``STOMPUsageError`` before anything is written; what the *peer*
+///    `send`, `subscribe`, ``handleTimeout(at:progress:into:)``, … Each takes the time, in nanoseconds of a monotonic clock of
+///    the caller. Operations that cannot be carried out throw ``STOMPUsageError`` before anything is written; what the *peer*
 ///    does wrong is never thrown but reported as ``STOMPEngineEvent/Kind/connectionFailed(_:)``.
 /// 2. *What to do*: bytes appended to ``output``, which the caller swaps out and writes; ``STOMPEffects``, plain arrays that
 ///    the caller performs outside its lock and clears; and one ``nextDeadline``.
@@ -119,7 +119,7 @@ public struct STOMPEngine: ~Copyable, Sendable {
         limits = configuration.limits.clamped
     }
 
-    /// The time at which ``handleTimeout(at:into:)`` is to be called; `Int64.max` for never.
+    /// The time at which ``handleTimeout(at:progress:into:)`` is to be called; `Int64.max` for never.
     public var nextDeadline: Int64 { findNextDeadline() }
 
     /// The same for a caller that asks after each frame: a question to a value of this size copies it first, which an
@@ -130,7 +130,7 @@ public struct STOMPEngine: ~Copyable, Sendable {
     private borrowing func findNextDeadline() -> Int64 {
         if phase == .closed { return .max }
         let late = awaitsReceipts ? receiptWait.deadline : .max
-        return min(phaseDeadline, receipts.nextDeadline, timing.nextDeadline, late)
+        return min(phaseDeadline, receipts.nextDeadline, unreadDeadline, timing.nextDeadline, late)
     }
 
     /// Whether the server owes a receipt, and we would read it. RabbitMQ withholds those of a transaction until its end.

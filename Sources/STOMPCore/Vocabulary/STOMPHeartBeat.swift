@@ -56,6 +56,8 @@ package struct HeartBeatTiming: Sendable {
     private(set) var isPaused = false
     /// When we began to read, or resumed.
     private var readingSince: Int64 = 0
+    /// For how long we had read before the last pause.
+    private var readBefore: Int64 = 0
 
     static let off = HeartBeatTiming()
 
@@ -76,20 +78,25 @@ package struct HeartBeatTiming: Sendable {
     /// Whether anything was read within so many nanoseconds.
     func hasRead(within time: Int64, at now: Int64) -> Bool { lastRead.advanced(byNanoseconds: time) > now }
 
-    /// Whether the caller has read for so many nanoseconds without a pause, so that an answer would have been found.
-    func hasRead(for time: Int64, at now: Int64) -> Bool {
-        !isPaused && readingSince.advanced(byNanoseconds: time) <= now
+    /// For how many nanoseconds the caller has read since the connection was accepted, without its pauses.
+    func timeRead(at now: Int64) -> Int64 { isPaused ? readBefore : readBefore + max(0, now - readingSince) }
+
+    /// When the caller will have read for so many nanoseconds; `Int64.max` while it does not read.
+    func whenRead(for time: Int64) -> Int64 {
+        isPaused ? .max : readingSince.advanced(byNanoseconds: max(0, time - readBefore))
     }
 
     /// For how long nothing was written or read.
     func silence(at now: Int64) -> Int64 { now - max(lastWrite, lastRead) }
 
-    mutating func pause() { isPaused = true }
+    mutating func stopHeartBeats() { (outgoing, incoming) = (0, 0) }
 
-    mutating func resume(at now: Int64) {
-        isPaused = false
+    mutating func setPaused(_ paused: Bool, at now: Int64) {
+        guard paused != isPaused else { return }
+        readBefore = timeRead(at: now)
+        isPaused = paused
         readingSince = now
-        lastRead = max(lastRead, now)
+        if !paused { lastRead = max(lastRead, now) }
     }
 
     /// At three fifths of the interval: the peer expects data at least that often, and timers and networks are late.

@@ -111,6 +111,66 @@ import Testing
         #expect(client.takeLog() == (byMessage ? ["message 7 /topic/s x"] : []) + ["receipt 1 received"])
     }
 
+    @Test func `a subscription whose receipt does not come is late again when we have read for long enough, in all`()
+        throws
+    {
+        let client = try connected {
+            $0.receiptTimeout = 5_000_000_000
+            $0.acknowledgementTimeout = .max
+        }
+        client.advance(to: 2_000)
+        try subscribe(client)
+        for (time, isPaused) in [(3, true), (5, false), (8, true), (8, true), (9, false), (9, false)] {
+            client.advance(to: Int64(time) * 1_000)
+            client.engine.setReadingPaused(isPaused, at: client.nanoseconds)
+        }
+        // The time is over at 7 seconds, three of which we have read.
+        #expect(client.takeLog() == ["receipt 1 timedOut"])
+        client.advance(to: 9_999)
+        #expect(client.takeLog().isEmpty)
+        client.advance(to: 10_000)
+        #expect(client.takeLog() == ["receipt 1 timedOut"])
+        client.receive("RECEIPT\nreceipt-id:1\n\n\0")
+        #expect(client.takeLog().isEmpty)
+        #expect(client.deadline == nil && client.engine.phase == .connected)
+    }
+
+    @Test func `a receipt behind a message that arrives slowly after a pause is waited for`() throws {
+        let client = try connected {
+            $0.receiptTimeout = 5_000_000_000
+            $0.acknowledgementTimeout = .max
+        }
+        try subscribe(client)
+        client.engine.setReadingPaused(true, at: 0)
+        client.advance(to: 6_000)
+        client.engine.setReadingPaused(false, at: client.nanoseconds)
+        #expect(client.takeLog() == ["receipt 1 timedOut"])
+        client.receive("MESSAGE\ndestination:/q\nmessage-id:1\nsubscription:0\ncontent-length:20\n\n")
+        for second in 7...20 as ClosedRange<Int64> {
+            client.receive("x")
+            client.advance(to: second * 1_000)
+        }
+        #expect(client.takeLog().isEmpty)
+        client.receive("xxxxxx\0RECEIPT\nreceipt-id:1\n\n\0")
+        #expect(client.takeLog().last == "receipt 1 received")
+    }
+
+    @Test(arguments: [false, true])
+    func `a receipt that was not read ends with its connection`(byDisconnect: Bool) throws {
+        let client = try connected {
+            $0.receiptTimeout = 5_000_000_000
+            $0.acknowledgementTimeout = .max
+        }
+        try subscribe(client)
+        client.engine.setReadingPaused(true, at: 0)
+        client.advance(to: 6_000)
+        #expect(client.takeLog() == ["receipt 1 timedOut"])
+        if byDisconnect { try client.engine.disconnect(at: client.nanoseconds) } else { client.receive("ERROR\n\n\0") }
+        client.advance(to: 60_000)
+        #expect(client.engine.phase == .closing && client.deadline == nil)
+        #expect(!client.takeLog().contains { $0.hasPrefix("receipt") })
+    }
+
     @Test func `a receipt that is late although we read changes nothing, nor does one of an earlier connection`() throws
     {
         let client = try connected {

@@ -136,12 +136,18 @@ import Transport
         await client.disconnect()
     }
 
-    /// The receipt waits in the second connection, behind the messages that are not read.
-    @Test(arguments: [false, true])
-    func `a subscription whose receipt is read after a pause is reported as subscribed`(resumesSoon: Bool) async throws
-    {
-        let server = FakeServer()
-        let clock = try ManualClock()
+    /// A client whose second connection has paused reading since it asked for three subscriptions.
+    private struct PausedAgain {
+        var client: STOMPClient
+        var second: FakeConnection
+        /// Which fills its buffer.
+        var messages: STOMPSubscription
+        var others: [STOMPSubscription]
+        /// Those of `others`.
+        var receipts: [String]
+    }
+
+    private func pausedAgain(_ server: FakeServer, _ clock: ManualClock) async throws -> PausedAgain {
         let (client, first) = try await server.connected(clock: clock, heartless)
         let messages = try await subscribeToFull(client, first)
         async let subscribingOther = client.subscribe(to: "/queue/other")
@@ -157,12 +163,25 @@ import Transport
         let receipts = [try await second.expect("SUBSCRIBE"), try await second.expect("SUBSCRIBE")]
         second.send(message(id, 0) + message(id, 1))
         #expect(await pause(&events) == "/queue/full")
+        return PausedAgain(
+            client: client, second: second, messages: messages, others: [other, declared], receipts: receipts)
+    }
+
+    /// The receipt waits in the second connection, behind the messages that are not read.
+    @Test(arguments: [false, true])
+    func `a subscription whose receipt is read after a pause is reported as subscribed`(resumesSoon: Bool) async throws
+    {
+        let server = FakeServer()
+        let clock = try ManualClock()
+        let paused = try await pausedAgain(server, clock)
+        let (client, second) = (paused.client, paused.second)
+        var events = client.events.makeAsyncIterator()
         // The time for receipts is over while the client does not read, or shortly after that.
         await clock.advance(by: .seconds(resumesSoon ? 9 : 11))
-        #expect(try await messages.texts(2) == ["0", "1"])
+        #expect(try await paused.messages.texts(2) == ["0", "1"])
         await clock.advance(by: .seconds(2))
         #expect(client.state.isConnected && !second.isEnded())
-        for receipt in receipts { second.send("RECEIPT\nreceipt-id:\(receipt)\n\n\0") }
+        for receipt in paused.receipts { second.send("RECEIPT\nreceipt-id:\(receipt)\n\n\0") }
         var reports: [String] = []
         while reports.count < 2, let event = await events.next() {
             switch event {
@@ -174,8 +193,40 @@ import Transport
             }
         }
         #expect(reports == ["resubscribed(destination: /queue/other)", "subscribed(destination: /queue/declared)"])
-        _ = (other, declared)
         second.close()
         await client.disconnect()
+        withExtendedLifetime(paused) {}
+    }
+
+    /// Its receipt does not come, neither during the pause nor in the time for receipts after it.
+    @Test(arguments: [false, true])
+    func `a subscription that is not confirmed after a pause either moves to the next connection`(
+        resumesSoon: Bool
+    ) async throws {
+        let server = FakeServer()
+        let clock = try ManualClock()
+        let paused = try await pausedAgain(server, clock)
+        let (client, second) = (paused.client, paused.second)
+        var events = client.events.makeAsyncIterator()
+        await clock.advance(by: .seconds(resumesSoon ? 9 : 11))
+        #expect(try await paused.messages.texts(2) == ["0", "1"])
+        let sending = Task { try await client.sendAndConfirm("x", to: "/queue/other") }
+        try await second.confirm("SEND")
+        try await sending.value
+        await clock.advance(by: .seconds(8))
+        #expect(client.state.isConnected && !second.isEnded())
+        await clock.advance(by: .seconds(3))
+        #expect(await eventually { second.isEnded() })
+        var lost: STOMPError?
+        while lost == nil, let event = await events.next() {
+            if case .connectionLost(let error) = event { lost = error }
+        }
+        #expect(lost?.message.contains("/queue/other") == true, "\(lost as Any)")
+        await clock.advance(by: .seconds(5))
+        let third = try await server.accept(2)
+        for _ in 0..<3 { try await third.confirm("SUBSCRIBE") }
+        third.close()
+        await client.disconnect()
+        withExtendedLifetime(paused) {}
     }
 }
