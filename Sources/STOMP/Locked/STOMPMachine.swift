@@ -157,10 +157,13 @@ struct STOMPMachine: ClientMachine, ~Copyable {
         return .waits(token)
     }
 
-    /// Ends the connection without waiting until its output is written, which the server may never take.
-    mutating func giveUp() {
+    /// Ends the connection without waiting until its output is written, which the server may never take. Returns false, and
+    /// changes nothing, if DISCONNECT has been written.
+    mutating func giveUp() -> Bool {
+        guard engine.phase != .leaving else { return false }
         asksToClose = true
         serverIsSilent = true
+        return true
     }
 
     mutating func setReceiversFull(_ isFull: Bool, at now: Int64) -> Bool {

@@ -146,10 +146,9 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
     // MARK: Leaving
 
     /// Ends the connection to a server that does not answer, without DISCONNECT: the next connection repeats what was not
-    /// answered. The first reason counts.
+    /// answered. The first reason counts. After DISCONNECT this changes nothing, because what waits before it is still sent.
     func giveUpConnection(_ reason: STOMPError) {
-        givenUp = givenUp ?? reason
-        link.perform(urgent: true) { $0.giveUp() }
+        if link.perform(urgent: true, { $0.giveUp() }) { givenUp = givenUp ?? reason }
     }
 
     /// Writes DISCONNECT with a receipt; the connection ends when the receipt arrives, or without it after two seconds.

@@ -80,6 +80,32 @@ import Transport
         await client.disconnect()
     }
 
+    /// The time for the receipt of SUBSCRIBE is over between DISCONNECT and its receipt.
+    @Test func `messages leave before the end also where a resubscription has no answer`() async throws {
+        let server = FakeServer()
+        let clock = try ManualClock()
+        let (client, first) = try await server.connected(clock: clock, heartless)
+        async let subscribing = client.subscribe(to: "/queue/q")
+        try await first.confirm("SUBSCRIBE")
+        let messages = try await subscribing
+        first.close()
+        await clock.advance(by: .seconds(5))
+        let second = try await server.accept(1)
+        try await second.expect("SUBSCRIBE")
+        await clock.advance(by: .seconds(29))
+        second.client.changeFaults { $0.capacity = 10 }
+        for number in 0..<10 { try await client.send("\(number)", to: "/queue/a") }
+        let leaving = Task { await client.disconnect() }
+        #expect(await eventually { !client.state.isConnected })
+        await clock.advance(by: .milliseconds(1_500))
+        second.client.changeFaults { $0.capacity = .max }
+        for _ in 0..<10 { try await second.expect("SEND") }
+        try await second.confirm("DISCONNECT")
+        await leaving.value
+        second.close()
+        withExtendedLifetime(messages) {}
+    }
+
     private func subscribeAndRelease(_ client: STOMPClient, _ connection: FakeConnection) async throws {
         async let subscribing = client.subscribe(to: "/queue/a")
         try await connection.confirm("SUBSCRIBE")
