@@ -112,7 +112,7 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
     }
 
     func subscribed(_ route: STOMPRoute) {
-        (route.presumedRefusals, route.unansweredEnds) = (0, 0)
+        (route.presumedRefusals, route.unansweredEnds, route.isUnanswered) = (0, 0, false)
         if let call = route.call {
             route.call = nil
             call.end(.success(()))

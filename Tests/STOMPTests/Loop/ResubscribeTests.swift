@@ -106,6 +106,43 @@ import Transport
         withExtendedLifetime(messages) {}
     }
 
+    @Test func `a connection that is left before SUBSCRIBE is answered does not count when later ones end`()
+        async throws
+    {
+        let server = FakeServer()
+        let clock = try ManualClock()
+        let (client, first) = try await server.connected(clock: clock, heartless)
+        async let subscribing = client.subscribe(to: "/queue/q")
+        try await first.confirm("SUBSCRIBE")
+        let messages = try await subscribing
+        first.close()
+        await clock.advance(by: .seconds(5))
+        let second = try await server.accept(1)
+        try await second.expect("SUBSCRIBE")
+        await clock.advance(by: .seconds(10))
+        let later = client.subscription(to: "/queue/later")
+        try await second.expect("SUBSCRIBE")
+        var events = client.events.makeAsyncIterator()
+        // It is left because of the other subscription.
+        await clock.advance(by: .seconds(21))
+        #expect(await eventually { second.isEnded() })
+        for number in 2...4 {
+            await clock.advance(by: .seconds(5))
+            let next = try await server.accept(number)
+            try await next.confirm("SUBSCRIBE")
+            if number == 2 { try await next.confirm("SUBSCRIBE") } else { try await next.expect("SUBSCRIBE") }
+            next.close()
+        }
+        var losses = 0
+        while losses < 4, let event = await events.next() {
+            guard case .connectionLost(let error) = event else { continue }
+            losses += 1
+            #expect(!error.message.contains("/queue/later"), "only the last two ended before it was answered")
+        }
+        await client.disconnect()
+        withExtendedLifetime((messages, later)) {}
+    }
+
     private func subscribeAndRelease(_ client: STOMPClient, _ connection: FakeConnection) async throws {
         async let subscribing = client.subscribe(to: "/queue/a")
         try await connection.confirm("SUBSCRIBE")
