@@ -215,7 +215,9 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
                 call.end(remainderError(route).map { .failure($0) } ?? .success(()))
             }
         } catch {
-            call.end(.failure(error))
+            // It ends with its connection, which is ending.
+            let hasEnded = route.options.durableName == nil && core.link.perform { $0.engine.phase != .connected }
+            call.end(hasEnded ? .success(()) : .failure(error))
         }
     }
 

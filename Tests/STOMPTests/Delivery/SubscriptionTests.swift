@@ -473,6 +473,24 @@ import Testing
         await client.disconnect()
     }
 
+    /// The connection does not end before its last bytes have left.
+    @Test(arguments: [false, true])
+    func `a subscription ends at once while its connection ends`(byServer: Bool) async throws {
+        let (client, connection) = try await FakeServer().connected()
+        async let subscribing = client.subscribe(to: "/queue/q")
+        try await connection.confirm("SUBSCRIBE")
+        let messages = try await subscribing
+        connection.client.changeFaults { $0.capacity = 10 }
+        try await client.send("x", to: "/queue/a")
+        let leaving = byServer ? nil : Task { await client.disconnect() }
+        if byServer { connection.send("ERROR\nmessage:bye\n\n\0") }
+        #expect(await eventually { !client.state.isConnected })
+        try await messages.unsubscribe()
+        connection.close()
+        await leaving?.value
+        await client.disconnect()
+    }
+
     @Test func `calls that unsubscribe meanwhile wait for the same receipt`() async throws {
         let server = FakeServer()
         let (client, connection, messages) = try await durable(server)
