@@ -22,6 +22,11 @@ package protocol ClientMachine: LinkMachine, ~Copyable {
 extension ClientMachine where Self: ~Copyable {
     package mutating func acknowledgeWithheld(at now: Int64) {}
 
+    /// Why nothing is read while too much waits for the server.
+    package static var serverIsSlow: String {
+        "because more than twice maximumOutboxBytes wait for the server to take them, so that reading is paused. Check the network and the server, or raise maximumOutboxBytes."
+    }
+
     /// Why nothing is read while a receiver's bound is reached.
     package static var receiversAreSlow: String {
         "because the buffer of a subscription is full and reading is paused; the event readingPaused names it. Read that subscription faster, and do not await answers in the task that reads it."

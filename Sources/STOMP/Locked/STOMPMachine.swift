@@ -39,7 +39,9 @@ struct STOMPMachine: ClientMachine, ~Copyable {
     }
 
     var pauseReason: String? {
-        wantsReadingPaused ? Self.receiversAreSlow + " A prefetch keeps the broker from filling it." : nil
+        wantsReadingPaused
+            ? Self.receiversAreSlow + " A prefetch keeps the broker from filling it."
+            : engine.isReadingHeldUp ? Self.serverIsSlow : nil
     }
 
     var output: [UInt8] {
@@ -62,6 +64,7 @@ struct STOMPMachine: ClientMachine, ~Copyable {
     var wantsClose: Bool { mutating get { asksToClose || engine.shouldClose } }
     var abandonsOutput: Bool { mutating get { serverIsSilent || engine.phase == .connecting } }
 
+    mutating func setReadingHeldUp(_ isHeldUp: Bool, at now: Int64) { engine.setReadingHeldUp(isHeldUp, at: now) }
     mutating func outputTaken(at now: Int64) { engine.outputTaken(at: now) }
 
     mutating func outputDiscarded(_ bytes: RawSpan, leavingOut payload: LargePayload?, writtenUpTo offset: Int) {

@@ -75,9 +75,19 @@ extension STOMPEngine {
     /// The caller stopped or resumed reading by its own decision: while it does not read, silence of the peer proves
     /// nothing. Heart-beats are still written.
     public mutating func setReadingPaused(_ paused: Bool, at now: Int64) {
-        timing.setPaused(paused, at: now)
+        timing.setReading(isPaused: paused, isHeldUp: timing.isHeldUp, at: now)
         receiptWait.restart(at: now)
     }
+
+    /// The caller reads nothing until the peer has taken more of ``output``, or reads again. Meanwhile what the peer takes is its
+    /// sign of life: see ``OutputProgress/movedBytes``.
+    package mutating func setReadingHeldUp(_ isHeldUp: Bool, at now: Int64) {
+        timing.setReading(isPaused: timing.isPaused, isHeldUp: isHeldUp, at: now)
+        receiptWait.restart(at: now)
+    }
+
+    /// Whether the caller reads nothing until the peer has taken more of ``output``.
+    package var isReadingHeldUp: Bool { timing.isHeldUp }
 
     /// ``output`` was taken out to be written. Optional: it makes the time of the last byte sent, on which heart-beats
     /// are measured, that of the write for callers who send with an older time.
@@ -98,6 +108,12 @@ extension STOMPEngine {
         guard phase != .closed else { return }
         if now >= phaseDeadline { handlePhaseTimeout(at: now, into: &effects) }
         guard phase.isOpen else { return }
+        // Where nothing is read because of what the peer has not taken, that it takes some is its sign of life.
+        if let movedBytes = progress.movedBytes, movedBytes != movedAtTimeout {
+            movedAtTimeout = movedBytes
+            timing.read(at: now)
+            receiptWait.restart(at: now)
+        }
         var isLate = awaitsReceipts && receiptWait.isOver(progress, at: now)
         if isLate, isReadingFrame(at: now), receiptWait.postpone(at: now) { isLate = false }
         if isLate { oweFrame(ofCommit: owedReceipt) }
@@ -115,15 +131,10 @@ extension STOMPEngine {
         }
         if now >= unreadDeadline { expireUnread(at: now, into: &effects) }
         if isLate { return failForReceipts(owed, into: &effects) }
-        // Where nothing is read because of what the peer has not taken, that it takes some is its sign of life.
-        if now >= timing.readDeadline, let movedBytes = progress.movedBytes, movedBytes != movedAtDeadline {
-            movedAtDeadline = movedBytes
-            timing.read(at: now)
-        }
         if now >= timing.readDeadline {
             let message =
-                progress.movedBytes != nil
-                ? "The other end took none of the \(outputCount) bytes that wait for it, for two and a half times the agreed heart-beat of \(heartBeat.incoming) ms, and nothing is read while so many wait. Check the network and the other end."
+                timing.isHeldUp
+                ? tookNothing(for: "two and a half times the agreed heart-beat of \(heartBeat.incoming) ms")
                 : "Nothing arrived from the other end for two and a half times the agreed heart-beat of \(heartBeat.incoming) ms. Check the network and the other end; a longer heart-beat allows longer silence.\(unfinishedHint)"
             return fail(STOMPConnectionFailure(.heartBeatLost, message), waits: .connectionLost, into: &effects)
         }
@@ -157,7 +168,7 @@ extension STOMPEngine {
 
     /// Whether a frame is arriving in pieces, behind which a RECEIPT may come: nothing else can come before its end.
     private func isReadingFrame(at now: Int64) -> Bool {
-        bytesLeft > 0 && !timing.isPaused && timing.hasRead(within: configuration.receiptTimeout / 2, at: now)
+        bytesLeft > 0 && timing.isReading && timing.hasRead(within: configuration.receiptTimeout / 2, at: now)
     }
 
     /// The server sent no receipt for too long.
@@ -167,8 +178,14 @@ extension STOMPEngine {
         let hint =
             receiptHint.isEmpty ? " Check the server, or raise acknowledgementTimeout if it needs longer." : receiptHint
         let message =
-            "The server sent no RECEIPT for \(Duration.nanoseconds(silence)); the frame with the receipt \(receiptID) has waited longest.\(hint)\(unfinishedHint)"
+            timing.isHeldUp
+            ? tookNothing(for: "\(Duration.nanoseconds(silence))")
+            : "The server sent no RECEIPT for \(Duration.nanoseconds(silence)); the frame with the receipt \(receiptID) has waited longest.\(hint)\(unfinishedHint)"
         fail(STOMPConnectionFailure(.acknowledgementTimeout, message), waits: .connectionLost, into: &effects)
+    }
+
+    private func tookNothing(for time: String) -> String {
+        "The other end took none of the \(outputCount) bytes that wait for it, for \(time), and nothing is read while so many wait. Check the network and the other end."
     }
 
     private mutating func handlePhaseTimeout(at now: Int64, into effects: inout STOMPEffects) {
@@ -242,7 +259,7 @@ extension STOMPEngine {
         scanner.reset()
         bytesLeft = 0
         unfinished = []
-        movedAtDeadline = 0
+        movedAtTimeout = 0
         subscriptions.removeAll()
         transactions.removeAll()
         transactionReceipts.removeAll()

@@ -109,8 +109,8 @@ public struct STOMPEngine: ~Copyable, Sendable {
     /// Until CONNECTED, until the end of DISCONNECT, or until the stream is to be closed.
     var phaseDeadline = Int64.max
     package internal(set) var timing = HeartBeatTiming()
-    /// How much of ``output`` had moved when heart-beats were missing last, while nothing was read because of it.
-    var movedAtDeadline = 0
+    /// How much of ``output`` had moved at the last time-out while nothing was read because of it.
+    var movedAtTimeout = 0
 
     /// An engine without a connection.
     public init(configuration: STOMPEngineConfiguration) {
@@ -133,7 +133,8 @@ public struct STOMPEngine: ~Copyable, Sendable {
         return min(phaseDeadline, receipts.nextDeadline, unreadDeadline, timing.nextDeadline, late)
     }
 
-    /// Whether the server owes a receipt, and we would read it. RabbitMQ withholds those of a transaction until its end.
+    /// Whether the server owes a receipt, and we would read it if it takes what we write. RabbitMQ withholds those of a transaction
+    /// until its end.
     var awaitsReceipts: Bool {
         owedReceipt != 0 && phase == .connected && role == .client && transactions.isEmpty && !timing.isPaused
     }

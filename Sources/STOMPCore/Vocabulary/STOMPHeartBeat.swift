@@ -52,8 +52,10 @@ package struct HeartBeatTiming: Sendable {
     /// When the last frame or heart-beat was encoded or written.
     package private(set) var lastWrite: Int64 = 0
     private var lastRead: Int64 = 0
-    /// While we do not read, silence is our own.
+    /// We do not read by our own decision: silence is our own.
     private(set) var isPaused = false
+    /// We do not read until the peer has taken more of what we wrote: its silence is that it takes nothing.
+    private(set) var isHeldUp = false
     /// When we began to read, or resumed.
     private var readingSince: Int64 = 0
     /// For how long we had read before the last pause.
@@ -79,11 +81,11 @@ package struct HeartBeatTiming: Sendable {
     func hasRead(within time: Int64, at now: Int64) -> Bool { lastRead.advanced(byNanoseconds: time) > now }
 
     /// For how many nanoseconds the caller has read since the connection was accepted, without its pauses.
-    func timeRead(at now: Int64) -> Int64 { isPaused ? readBefore : readBefore + max(0, now - readingSince) }
+    func timeRead(at now: Int64) -> Int64 { isReading ? readBefore + max(0, now - readingSince) : readBefore }
 
     /// When the caller will have read for so many nanoseconds; `Int64.max` while it does not read.
     func whenRead(for time: Int64) -> Int64 {
-        isPaused ? .max : readingSince.advanced(byNanoseconds: max(0, time - readBefore))
+        isReading ? readingSince.advanced(byNanoseconds: max(0, time - readBefore)) : .max
     }
 
     /// For how long nothing was written or read.
@@ -91,12 +93,14 @@ package struct HeartBeatTiming: Sendable {
 
     mutating func stopHeartBeats() { (outgoing, incoming) = (0, 0) }
 
-    mutating func setPaused(_ paused: Bool, at now: Int64) {
-        guard paused != isPaused else { return }
+    var isReading: Bool { !isPaused && !isHeldUp }
+
+    mutating func setReading(isPaused: Bool, isHeldUp: Bool, at now: Int64) {
         readBefore = timeRead(at: now)
-        isPaused = paused
         readingSince = now
-        if !paused { lastRead = max(lastRead, now) }
+        // The silence that ends was our own, or the peer has taken what waited.
+        if !isReading { lastRead = max(lastRead, now) }
+        (self.isPaused, self.isHeldUp) = (isPaused, isHeldUp)
     }
 
     /// At three fifths of the interval: the peer expects data at least that often, and timers and networks are late.

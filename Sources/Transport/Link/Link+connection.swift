@@ -110,7 +110,7 @@ extension Link where Machine: ~Copyable {
         }
         connections.subtract(1, ordering: .relaxed)
         sendIsBlocked = false
-        isReadingPaused = false
+        (isReadingPaused, isReadingHeldUp) = (false, false)
         isFinishing = false
         closing = MovementWatch()
         stall = nil

@@ -162,7 +162,7 @@ extension Link where Machine: ~Copyable {
         // to cover what waits.
         if let layers { total += layers.outputCount + (waiting > 0 ? waiting / 16 + 1024 : 0) }
         var progress = OutputProgress(total: total, acknowledged: stream.acknowledged)
-        if isReadingPaused, !machine.value.wantsReadingPaused { progress.movedBytes = stream.movement.bytes }
+        if isReadingHeldUp { progress.movedBytes = stream.movement.bytes }
         return progress
     }
 }

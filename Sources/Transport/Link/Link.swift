@@ -52,6 +52,8 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
     /// What the selector watches the stream for.
     @safe @exclusivity(unchecked) var watched: Readiness = []
     @safe @exclusivity(unchecked) var isReadingPaused = false
+    /// Whether that is not the machine's wish.
+    @safe @exclusivity(unchecked) var isReadingHeldUp = false
     /// Whether our direction of the stream has ended, and what is left of the connection is another handler's.
     @safe @exclusivity(unchecked) var isFinishing = false
     @safe @exclusivity(unchecked) var layers: LayerStack?
@@ -196,12 +198,10 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
             state.settleIsDue = false
             state.traffic.addReceived(received)
             received = LinkTraffic.Half()
+            if !isFinishing, state.isAttached { pauseOrResumeReading(&state, at: now) }
             deadline = machine.value.nextDeadline
             var next = SettleStep.nothing
             if !isFinishing, let stream = state.stream {
-                state.answerBytes = layers?.outputCount ?? 0
-                isReadingPaused = wantsReadingPaused(state)
-                state.readingIsPaused = isReadingPaused
                 let waits = waitsForPeer(state)
                 if !waits || state.standstillIsOver {
                     if state.standsStill { ended = stall }
@@ -241,6 +241,17 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
         case .close: closeInOrder(at: now)
         case .abandon: endConnection(nil, at: now)
         }
+    }
+
+    /// Whether to read, which the machine may not know; under the lock.
+    private func pauseOrResumeReading(_ state: inout LinkState, at now: Int64) {
+        state.answerBytes = layers?.outputCount ?? 0
+        isReadingPaused = wantsReadingPaused(state)
+        state.readingIsPaused = isReadingPaused
+        let isHeldUp = isReadingPaused && !machine.value.wantsReadingPaused
+        guard isHeldUp != isReadingHeldUp else { return }
+        isReadingHeldUp = isHeldUp
+        machine.value.setReadingHeldUp(isHeldUp, at: now)
     }
 
     /// Writes, and settles once more if the stream has no room for everything: the last bytes of a connection have a deadline.

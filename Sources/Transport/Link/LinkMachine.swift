@@ -37,6 +37,9 @@ package protocol LinkMachine: ~Copyable, Sendable {
     var abandonsOutput: Bool { mutating get }
     /// Set while nothing more should be read: some receiver's bound is reached.
     var wantsReadingPaused: Bool { get }
+    /// Nothing is read until the peer has taken more of `output`, though the machine does not want that; or that is over. The end
+    /// of the connection is not reported.
+    mutating func setReadingHeldUp(_ isHeldUp: Bool, at now: Int64)
 
     /// What was in `output` is being written.
     mutating func outputTaken(at now: Int64)
@@ -96,6 +99,7 @@ extension LinkMachine where Self: ~Copyable {
     }
     package var isLatencyBound: Bool { true }
     package var abandonsOutput: Bool { false }
+    package mutating func setReadingHeldUp(_ isHeldUp: Bool, at now: Int64) {}
     package mutating func outputTaken(at now: Int64) {}
     package mutating func outputDiscarded(
         _ bytes: RawSpan, leavingOut payload: LargePayload?, writtenUpTo offset: Int

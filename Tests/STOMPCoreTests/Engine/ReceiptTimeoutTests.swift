@@ -70,6 +70,40 @@ import Testing
         #expect(client.engine.phase == .closing)
     }
 
+    @Test(arguments: [nil, "1000,0"])
+    func `while nothing is read because of what waits, what the peer takes of it is progress`(heartBeat: String?) throws
+    {
+        var configuration = STOMPEngineConfiguration()
+        configuration.receiptTimeout = 5_000_000_000
+        let client = try ScriptedEngine.connected(heartBeat: heartBeat, configuration: configuration) {
+            $0.heartBeat = STOMPHeartBeat(outgoing: 0, incoming: 1_000)
+        }
+        try send(client, 1)
+        func pass(_ seconds: ClosedRange<Int>, moved: (Int) -> Int) {
+            for second in seconds {
+                var progress = OutputProgress(total: 100_000, acknowledged: 0)
+                progress.movedBytes = moved(second)
+                client.engine.handleTimeout(
+                    at: Int64(second) * 1_000_000_000, progress: progress, into: &client.effects)
+            }
+        }
+        client.engine.setReadingHeldUp(true, at: 0)
+        pass(1...100) { $0 }
+        #expect(client.engine.phase == .connected)
+        // The wait for a receipt begins when what waits is counted, every two seconds.
+        let end = 100 + (heartBeat == nil ? 32 : 3)
+        pass(101...(end - 1)) { _ in 100 }
+        #expect(client.engine.phase == .connected)
+        pass(end...end) { _ in 100 }
+        #expect(client.engine.phase == .closing)
+        guard case .connectionFailed(let failure) = client.effects.events.last?.kind else {
+            Issue.record("no failure")
+            return
+        }
+        #expect(failure.reason == (heartBeat == nil ? .acknowledgementTimeout : .heartBeatLost))
+        #expect(failure.message.hasPrefix("The other end took none of the "))
+    }
+
     /// A client that waits for the receipt of SEND, and receives a message of which a byte arrives each second.
     private func receivingSlowly(seconds: Int) throws -> ScriptedEngine {
         let client = try connected()

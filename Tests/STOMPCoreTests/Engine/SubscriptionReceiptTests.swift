@@ -135,6 +135,25 @@ import Testing
         #expect(client.deadline == nil && client.engine.phase == .connected)
     }
 
+    @Test func `two reasons for a pause end apart`() throws {
+        let client = try connected {
+            $0.receiptTimeout = 5_000_000_000
+            $0.acknowledgementTimeout = .max
+        }
+        try subscribe(client)
+        client.engine.setReadingHeldUp(true, at: 0)
+        client.advance(to: 1_000)
+        client.engine.setReadingPaused(true, at: client.nanoseconds)
+        client.advance(to: 2_000)
+        client.engine.setReadingHeldUp(false, at: client.nanoseconds)
+        client.advance(to: 3_000)
+        client.engine.setReadingPaused(false, at: client.nanoseconds)
+        client.advance(to: 7_999)
+        #expect(client.takeLog() == ["receipt 1 timedOut"])
+        client.advance(to: 8_000)
+        #expect(client.takeLog() == ["receipt 1 timedOut"])
+    }
+
     @Test func `a receipt behind a message that arrives slowly after a pause is waited for`() throws {
         let client = try connected {
             $0.receiptTimeout = 5_000_000_000

@@ -246,17 +246,17 @@ import Transport
         await client.disconnect()
     }
 
-    /// What a client acknowledges is not bounded by room in the outbox, so that nothing more is read while too much of it waits.
-    @Test(arguments: [true, false])
-    func `acknowledgements that leave slowly do not end the connection, and those that do not leave are named`(
-        leaveSlowly: Bool
-    ) async throws {
-        let server = FakeServer()
-        let clock = try ManualClock()
+    /// A client that reads nothing, because too many of its acknowledgements wait for the server, and that waits for the receipt of
+    /// a frame which it has sent before.
+    private func heldUp(
+        _ server: FakeServer, _ clock: ManualClock, requestTimeout: Duration
+    ) async throws -> (client: STOMPClient, connection: FakeConnection, receipt: String, sending: Task<Void, any Error>)
+    {
         let client = server.client(clock: clock) {
             $0.outgoingHeartBeat = .zero
             $0.incomingHeartBeat = .seconds(10)
             $0.maximumOutboxBytes = 1_000
+            $0.requestTimeout = requestTimeout
             $0.reconnect = .never
         }
         async let connecting: Void = client.connect()
@@ -268,6 +268,10 @@ import Transport
         let receipt = try #require(lines.first { $0.hasPrefix("receipt:") }).dropFirst(8)
         connection.send("RECEIPT\nreceipt-id:\(receipt)\n\n\0")
         let messages = try await subscribing
+        let sending = Task { try await client.sendAndConfirm("x", to: "/queue/b") }
+        let awaited = try await connection.expect("SEND")
+        // Longer than what is written with the frame counts as awaited.
+        await clock.advance(by: .seconds(3))
         let long = String(repeating: "x", count: 50)
         for number in 0..<100 {
             connection.send(
@@ -284,7 +288,19 @@ import Transport
             })
         for message in all[20...] { try message.acknowledge() }
         #expect(client.backlog.outboxBytes > 2_000)
+        return (client, connection, awaited, sending)
+    }
+
+    /// What a client acknowledges is not bounded by room in the outbox, so that nothing more is read while too much of it waits.
+    @Test(arguments: [true, false])
+    func `acknowledgements that leave slowly do not end the connection, and those that do not leave are named`(
+        leaveSlowly: Bool
+    ) async throws {
+        let clock = try ManualClock()
+        let (client, connection, receipt, sending) = try await heldUp(
+            FakeServer(), clock, requestTimeout: .seconds(200))
         var events = client.events.makeAsyncIterator()
+        connection.send("RECEIPT\nreceipt-id:\(receipt)\n\n\0")
         for _ in 0..<6 {
             connection.send("\n")
             if leaveSlowly { #expect(connection.read(atMost: 10)) }
@@ -300,6 +316,27 @@ import Transport
         }
         // Nobody waits for room, but nothing is read.
         #expect(stalls == (leaveSlowly ? 0 : 1))
+        if leaveSlowly {
+            #expect(await eventually { !connection.isEnded() && client.backlog.messagesInFlight == 0 })
+            try await sending.value
+        } else {
+            await expectError(.connectionLost) { try await sending.value }
+        }
+        connection.close()
+        await client.disconnect()
+    }
+
+    @Test
+    func
+        `a receipt that is not read because acknowledgements leave slowly is late for that reason, which the error says`()
+        async throws
+    {
+        let clock = try ManualClock()
+        let (client, connection, receipt, sending) = try await heldUp(FakeServer(), clock, requestTimeout: .seconds(20))
+        connection.send("RECEIPT\nreceipt-id:\(receipt)\n\n\0")
+        await clock.advance(by: .seconds(18))
+        await expectError(.timedOut, containing: "maximumOutboxBytes") { try await sending.value }
+        #expect(client.state.isConnected)
         connection.close()
         await client.disconnect()
     }
