@@ -90,7 +90,7 @@ struct MQTTMachine: ClientMachine, ~Copyable {
     var wantsClose: Bool { mutating get { asksToClose || engine.shouldClose } }
     var pauseReason: String? {
         if reading.receiversAreFull { return Self.receiversAreSlow }
-        guard reading.isPaused else { return nil }
+        guard reading.isPaused else { return engine.keepAlive.isHeldUpByOutput ? Self.serverIsSlow : nil }
         return
             "because too many acknowledgements wait for the session store, and reading is paused until it answers. Check the disk that holds it."
     }
@@ -98,6 +98,7 @@ struct MQTTMachine: ClientMachine, ~Copyable {
 
     // MARK: What happened to the connection
 
+    mutating func setReadingHeldUp(_ isHeldUp: Bool, at now: Int64) { engine.setReadingHeldUp(isHeldUp, at: now) }
     mutating func outputTaken(at now: Int64) { engine.outputTaken(at: now) }
 
     mutating func outputDiscarded(_ bytes: RawSpan, leavingOut payload: LargePayload?, writtenUpTo offset: Int) {

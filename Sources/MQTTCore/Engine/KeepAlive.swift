@@ -31,6 +31,10 @@ package struct KeepAlive: Sendable {
     private(set) var pingCount: UInt32 = 0
     private var isServer = false
     private(set) var readingPaused = false
+    /// Nothing is read until the peer has taken more of what was written.
+    package private(set) var isHeldUpByOutput = false
+    /// How much of it had moved when that was last asked for.
+    private var movedBytes = 0
     /// How often in a row bytes before that PINGREQ were found to have moved while many more of them waited; -1 as soon as
     /// that was not so.
     private var steadyCounts: Int8 = -1
@@ -53,6 +57,7 @@ package struct KeepAlive: Sendable {
         interval = 0
         pingSent = .max
         readingPaused = false
+        isHeldUpByOutput = false
     }
 
     /// For how long nothing was sent, and no sign of life was noticed.
@@ -119,9 +124,27 @@ package struct KeepAlive: Sendable {
         readingSince = now
     }
 
+    /// What was written keeps the caller from reading, or no longer: see ``OutputProgress/movedBytes``.
+    mutating func setReadingHeldUp(_ heldUp: Bool, at now: Int64) {
+        isHeldUpByOutput = heldUp
+        lastSign = now
+        readingSince = now
+    }
+
+    /// Whether nothing is read because of what the peer has not taken, and it has taken some since this was last called: that is its
+    /// sign of life.
+    mutating func hasMoved(_ progress: OutputProgress, at now: Int64) -> Bool {
+        guard let bytes = progress.movedBytes, bytes != movedBytes else { return false }
+        movedBytes = bytes
+        lastSign = now
+        return true
+    }
+
+    var isReading: Bool { !readingPaused && !isHeldUpByOutput }
+
     /// Whether the caller has read for so many nanoseconds without a pause, so that an answer would have been found.
     func hasRead(for time: Int64, at now: Int64) -> Bool {
-        !readingPaused && readingSince.advanced(byNanoseconds: time) <= now
+        isReading && readingSince.advanced(byNanoseconds: time) <= now
     }
 
     /// Whether the peer has given a sign of life within so many nanoseconds.

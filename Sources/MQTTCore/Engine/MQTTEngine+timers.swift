@@ -37,6 +37,7 @@ extension MQTTEngine {
             if now >= authenticationDue {
                 return fail(.authenticationTimeout, .notAuthorized, into: &effects)
             }
+            if keepAlive.hasMoved(progress, at: now) { acknowledgementWait.restart(at: now) }
             reportLateRequests(progress, at: now, into: &effects)
             if phase == .connected { reportLateHeldRequests(at: now, into: &effects) }
             guard phase == .connected else { return }
@@ -65,8 +66,16 @@ extension MQTTEngine {
         if !paused { authentication.extend(until: now.advanced(byNanoseconds: options.value.requestTimeout)) }
     }
 
+    /// The caller reads nothing until the peer has taken more of ``output``, or reads again. Meanwhile what the peer takes is its
+    /// sign of life: see ``OutputProgress/movedBytes``.
+    package mutating func setReadingHeldUp(_ isHeldUp: Bool, at now: Int64) {
+        keepAlive.setReadingHeldUp(isHeldUp, at: now)
+        acknowledgementWait.restart(at: now)
+        if !isHeldUp { authentication.extend(until: now.advanced(byNanoseconds: options.value.requestTimeout)) }
+    }
+
     /// When the next step of a re-authentication is late: never while we do not read it.
-    var authenticationDue: Int64 { keepAlive.readingPaused ? .max : authentication.deadline }
+    var authenticationDue: Int64 { keepAlive.isReading ? authentication.deadline : .max }
 
     /// Writes PINGREQ now, whether or not the keep alive asks for it; the answer is
     /// ``MQTTEngineEvent/Kind/pingAnswered(after:)``. Clients only.
@@ -120,7 +129,7 @@ extension MQTTEngine {
     ///
     /// - Parameter timeout: how long it was waited for; bytes have to have arrived in the last half of that.
     func mayFollow(within timeout: Int64, at now: Int64) -> Bool {
-        !keepAlive.readingPaused && keepAlive.hasSign(within: timeout / 2, at: now)
+        keepAlive.isReading && keepAlive.hasSign(within: timeout / 2, at: now)
     }
 
     /// Writes PINGREQ, whose answer proves that the server has read what is unanswered, unless one is on its way already.

@@ -197,6 +197,21 @@ struct AcknowledgementTimeoutTests {
         #expect(pair.client.failure == failure("t", .atLeastOnce))
     }
 
+    @Test func `while nothing is read because of what waits, what the server takes of it is progress`() throws {
+        let pair = try silentPair { $0.keepAlive = 0 }
+        try pair.publish("x", to: "t", qos: .atLeastOnce)
+        pair.settle()
+        pair.advance(seconds: 3)
+        pair.client.engine.setReadingHeldUp(true, at: pair.now)
+        for second in 1...100 { pair.advance(seconds: 1, moved: second) }
+        #expect(pair.client.failure == nil)
+        // What waits is counted every two seconds.
+        for _ in 1...31 { pair.advance(seconds: 1, moved: 100) }
+        #expect(pair.client.failure == nil)
+        pair.advance(seconds: 1, moved: 100)
+        #expect(pair.client.failure == failure("t", .atLeastOnce))
+    }
+
     @Test func `without a limit a client waits for ever`() throws {
         let pair = try silentPair { $0.acknowledgementTimeout = .max }
         try pair.publish("x", qos: .exactlyOnce)

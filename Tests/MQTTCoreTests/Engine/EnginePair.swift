@@ -225,6 +225,16 @@ final class EnginePair {
         client.run { engine, effects in engine.handleTimeout(at: now, progress: progress, into: &effects) }
     }
 
+    /// Time passes at the client, which reads nothing until the server takes more of what waits.
+    ///
+    /// - Parameter moved: how many of these bytes have moved.
+    func advance(seconds: Double, moved: Int) {
+        now += Int64(seconds * 1e9)
+        var progress = OutputProgress(total: 100_000, acknowledged: 0)
+        progress.movedBytes = moved
+        client.run { engine, effects in engine.handleTimeout(at: now, progress: progress, into: &effects) }
+    }
+
     /// Seconds pass, in each of which a message arrives, until the connection fails. Returns how many passed.
     ///
     /// - Parameter answersPings: whether PINGRESP arrives too, as on a fast link.

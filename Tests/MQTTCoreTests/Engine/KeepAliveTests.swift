@@ -136,6 +136,21 @@ struct KeepAliveTests {
         #expect(pair.client.failure == .pingTimeout)
     }
 
+    @Test func `while nothing is read because of what waits, what the server takes of it is its sign of life`() throws {
+        let pair = EnginePair(client: {
+            $0.keepAlive = 10
+            $0.pingTimeout = 5_000_000_000
+        })
+        try pair.connect()
+        pair.advance(seconds: 10)
+        pair.client.engine.setReadingHeldUp(true, at: pair.now)
+        for moved in 1...20 { pair.advance(seconds: 4, moved: moved) }
+        pair.advance(seconds: 4, moved: 20)
+        #expect(pair.client.failure == nil)
+        pair.advance(seconds: 1, moved: 20)
+        #expect(pair.client.failure == .pingTimeout)
+    }
+
     /// A client of a slow link: 10 s of keep alive, 5 s for answers, and PINGREQ written behind 1,000 bytes.
     private func pingBehindBytes() throws -> EnginePair {
         let pair = EnginePair(client: {

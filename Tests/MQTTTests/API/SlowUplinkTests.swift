@@ -109,6 +109,45 @@ struct SlowUplinkTests {
         _ = await reading.result
     }
 
+    /// Nothing is read while too many of them wait.
+    @Test func `answers that leave slowly do not end the connection, whose PUBACK and PINGRESP are not read`()
+        async throws
+    {
+        let clock = try ManualClock()
+        let (client, near, server) = try await connected(capacity: 500, clock: clock) {
+            $0.keepAlive = .seconds(10)
+            $0.pingTimeout = .seconds(5)
+            $0.maximumOutboxBytes = 1_000
+        }
+        let publishing = Task { try await client.publish("x", to: "t", qos: .atLeastOnce) }
+        var id: UInt16?
+        #expect(
+            await eventually {
+                for case .publish(let packet) in server.read() { id = packet.packetID }
+                return id != nil
+            })
+        let published = try #require(id)
+        await clock.advance(by: .seconds(3))
+        // PUBREL of messages that do not exist, each of which is answered with four bytes.
+        for _ in 0..<2_000 { server.write([0x62, 2, 0, 9]) }
+        #expect(await eventually { client.backlog.outboxBytes > 2_000 })
+        server.write([0x40, 2, UInt8(published >> 8), UInt8(published & 0xFF), 0xD0, 0])
+        for _ in 0..<40 {
+            var buffer = [UInt8](repeating: 0, count: 8)
+            _ = buffer.withUnsafeMutableBytes { server.stream.read(into: $0) }
+            await clock.advance(by: .seconds(2))
+        }
+        #expect(client.state.isConnected && client.counters.connections == 1)
+        near.changeFaults { $0.capacity = .max }
+        #expect(
+            await eventually {
+                _ = server.read()
+                return client.backlog.messagesInFlight == 0
+            })
+        #expect(try await publishing.value == .success)
+        await client.disconnect()
+    }
+
     @Test func `a server that acknowledges what it has not read does not fill the outbox`() async throws {
         let limit = 10_000
         let (client, near, server) = try await connected(capacity: 500) {
