@@ -12,8 +12,9 @@ import Wire
     private let base: UnsafeMutablePointer<UInt8>
     private let room: Int
     private(set) var count = 0
+    /// The first problem.
     private(set) var problem: Problem?
-    /// The bytes that were written before the first problem in a name or value.
+    /// The bytes that were written before it.
     private var problemOffset = 0
     let escaping: STOMPEscaping
     /// Whether a blank takes the place of what the version cannot carry, as a broker must do for messages that came
@@ -141,7 +142,7 @@ import Wire
 
     mutating func put(_ field: borrowing STOMPHeaders.Field) {
         // Where nothing is escaped, names are read without the blanks around them.
-        if field.name.isEmpty || (escaping == .none && field.name.trimmingBlanks().isEmpty) { problem = .emptyName }
+        if field.name.isEmpty || (escaping == .none && field.name.trimmingBlanks().isEmpty) { note(.emptyName) }
         putText(field.name, isName: true)
         put(UInt8(ascii: ":"))
         putText(field.value, isName: false)
@@ -186,12 +187,14 @@ import Wire
                 case UInt8(ascii: ":") where isName: .colonInName
                 default: nil
                 }
-            if let found, !replacesUnencodable {
-                if problem == nil { problemOffset = count }
-                problem = found
-            }
+            if let found, !replacesUnencodable { note(found) }
             put(found == nil ? byte : UInt8(ascii: " "))
         }
+    }
+
+    private mutating func note(_ found: Problem) {
+        guard problem == nil else { return }
+        (problem, problemOffset) = (found, count)
     }
 }
 

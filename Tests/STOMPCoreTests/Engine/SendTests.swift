@@ -131,6 +131,10 @@ import Testing
             try engine.send(destination: "/queue/a", headers: ["a": "b", "c": "d\n"], body: [], at: 0)
         }
         #expect(own?.hasPrefix("The header 'c' holds a line feed, ") == true)
+        let several = try message { engine throws(STOMPUsageError) in
+            try engine.subscribe(id: "a\nb", destination: "/queue/a\r", headers: ["": "c"], token: 1, at: 0)
+        }
+        #expect(several?.hasPrefix("The header 'id' holds a line feed, ") == true)
     }
 
     @Test func limitsOfAKnownBrokerAreKept() throws {
