@@ -197,12 +197,9 @@ extension STOMPEngine {
     private mutating func answered(
         _ message: STOMPMessageNumber, at place: Int, alone: Bool = false, in transaction: STOMPTransaction?
     ) {
-        guard let transaction else {
-            subscriptions.answer(message.number, at: place, alone: alone)
-            return
-        }
-        let answer = subscriptions.noteAnswer(message, at: place, alone: alone)
-        transactions[transaction.number]?.answers.append(answer)
+        subscriptions.answer(message.number, at: place, alone: alone, inTransaction: transaction != nil)
+        guard let transaction else { return }
+        transactions[transaction.number]?.answers.append(.init(message: message, isAlone: alone))
     }
 
     /// The place of the subscription of a message that is unanswered.

@@ -61,7 +61,7 @@ extension STOMPEngine {
         let number = receipts.nextNumber
         try writeTransaction("COMMIT", transaction, headers, receiptToken, at: now)
         forgetNames(of: transactionReceipts.committed(transaction.number, receipt: receiptToken == nil ? nil : number))
-        transactions[transaction.number] = nil
+        if let open = transactions.removeValue(forKey: transaction.number) { subscriptions.confirm(open.answers) }
         receiptWait.restart(at: now)
     }
 
@@ -77,7 +77,9 @@ extension STOMPEngine {
         try writeTransaction("ABORT", transaction, headers, receiptToken, at: now)
         let withheld = transactionReceipts.aborted(transaction.number)
         if !withheld.isEmpty { endWaits(of: withheld, at: now) }
-        if let open = transactions.removeValue(forKey: transaction.number) { subscriptions.takeBack(open.answers) }
+        if let open = transactions.removeValue(forKey: transaction.number) {
+            subscriptions.takeBack(open.answers, others: transactions.values.flatMap { $0.answers })
+        }
         receiptWait.restart(at: now)
     }
 

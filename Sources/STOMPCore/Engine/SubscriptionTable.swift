@@ -90,24 +90,29 @@ struct SubscriptionTable {
     }
 
     /// A message of an entry is answered, in mode `client` with those before it unless it is `alone`.
-    mutating func answer(_ number: UInt64, at index: Int, alone: Bool) {
-        entries[index].unanswered.answer(number, alone: alone)
+    mutating func answer(_ number: UInt64, at index: Int, alone: Bool, inTransaction: Bool) {
+        entries[index].unanswered.answer(number, alone: alone, inTransaction: inTransaction)
     }
 
-    /// The same for an answer that may be taken back.
-    mutating func noteAnswer(
-        _ message: STOMPMessageNumber, at index: Int, alone: Bool
-    ) -> UnansweredMessages.Answer {
-        entries[index].unanswered.noteAnswer(message, alone: alone)
+    /// The transaction of the answers was committed.
+    mutating func confirm(_ answers: [UnansweredMessages.Answer]) {
+        for answer in answers {
+            guard let index = entries.firstIndex(where: { $0.token == answer.message.subscription }) else { continue }
+            entries[index].unanswered.confirm(answer)
+        }
     }
 
-    /// Answers did not count after all, in the order in which they were given.
-    mutating func takeBack(_ answers: [UnansweredMessages.Answer]) {
+    /// The transaction of the answers was aborted, so that they do not count.
+    ///
+    /// - Parameter others: the answers that are part of transactions that are still open.
+    mutating func takeBack(_ answers: [UnansweredMessages.Answer], others: [UnansweredMessages.Answer]) {
         guard !answers.isEmpty else { return }
-        var indices: [UInt64: Int] = [:]
-        for index in entries.indices.reversed() { indices[entries[index].token] = index }
-        for answer in answers.reversed() {
-            if let index = indices[answer.subscription] { entries[index].unanswered.takeBack(answer) }
+        var ended = Dictionary(grouping: answers) { $0.message.subscription }
+        let open = Dictionary(grouping: others) { $0.message.subscription }
+        for index in entries.indices {
+            let token = entries[index].token
+            guard let own = ended.removeValue(forKey: token) else { continue }
+            entries[index].unanswered.takeBack(own, others: open[token] ?? [])
         }
     }
 

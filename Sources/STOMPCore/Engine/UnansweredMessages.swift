@@ -17,87 +17,111 @@ public struct STOMPMessageNumber: Sendable, Hashable {
 /// has rejected alone. In mode `client-individual` each has a bit; words without a bit are not stored, so that the memory
 /// follows the messages that are unanswered, which the broker's prefetch bounds.
 struct UnansweredMessages: Sendable {
-    /// Answers in the order in which they were given, to be taken back if their transaction is aborted.
+    /// An answer that is part of a transaction.
     struct Answer: Sendable {
-        let subscription: UInt64
-        let number: UInt64
-        /// The first number that the answer was for.
-        let first: UInt64
-        /// Whether it was for its own number only.
+        let message: STOMPMessageNumber
+        /// Whether it is for its own message only, in mode `client` too.
         let isAlone: Bool
-        /// The numbers between `first` and `number` that had been answered alone before.
-        let apart: [UInt64]
     }
 
     private let isCumulative: Bool
     /// The number that the next message gets.
     private(set) var next: UInt64 = 0
-    /// In mode `client`: the messages below this number are answered.
-    private var answered: UInt64 = 0
-    /// In mode `client-individual`: bits of unanswered messages, 64 in each word. In mode `client`: of those that were
-    /// answered alone, from `answered` on.
-    private var words: [UInt64: UInt64] = [:]
+    /// The answers that were given, those of open transactions included.
+    private var given = Answers()
+    /// In mode `client`: the answers that no abort takes back, where others were given too.
+    private var firm: Answers?
+    /// In mode `client`: the number of answers that are part of open transactions.
+    private var open = 0
+
     /// The number of messages that are unanswered.
-    private(set) var count = 0
+    var count: Int { Int(next) - given.count }
 
     init(_ mode: STOMPAckMode) { isCumulative = mode == .client }
 
     /// A message arrived.
     mutating func received() {
-        if !isCumulative { setBit(next) }
+        if !isCumulative { given.setBit(next) }
         next &+= 1
-        count &+= 1
     }
 
     /// Whether the message is unanswered.
     func contains(_ number: UInt64) -> Bool {
         guard number < next else { return false }
-        return isCumulative ? number >= answered && !hasBit(number) : hasBit(number)
+        return isCumulative ? number >= given.end && !given.hasBit(number) : given.hasBit(number)
     }
 
     /// An unanswered message is answered, in mode `client` with those before it unless it is `alone`.
-    mutating func answer(_ number: UInt64, alone: Bool = false) {
-        if isCumulative {
-            if alone {
-                setBit(number)
-                count -= 1
-                return
-            }
-            let apart = answeredAlone(upTo: number)
-            for number in apart { clearBit(number) }
-            count -= Int(number + 1 - answered) - apart.count
-            answered = number + 1
+    ///
+    /// - Parameter inTransaction: whether the answer is part of a transaction, so that `confirm` or `takeBack` follows.
+    mutating func answer(_ number: UInt64, alone: Bool = false, inTransaction: Bool = false) {
+        guard isCumulative else {
+            given.clearBit(number)
+            given.count += 1
+            return
+        }
+        if !inTransaction {
+            firm?.add(number, alone: alone)
         } else {
-            clearBit(number)
-            count -= 1
+            if firm == nil { firm = given }
+            open += 1
         }
+        given.add(number, alone: alone)
     }
 
-    /// The same for an answer that may be taken back.
-    mutating func noteAnswer(_ message: STOMPMessageNumber, alone: Bool) -> Answer {
-        let number = message.number
-        let isAlone = alone || !isCumulative
-        defer { answer(number, alone: alone) }
-        return Answer(
-            subscription: message.subscription, number: number, first: isAlone ? number : answered, isAlone: isAlone,
-            apart: isAlone ? [] : answeredAlone(upTo: number))
+    /// The transaction of the answer was committed.
+    mutating func confirm(_ answer: Answer) {
+        guard firm != nil else { return }
+        firm?.add(answer.message.number, alone: answer.isAlone)
+        closed(1)
     }
 
-    /// An answer did not count after all.
-    mutating func takeBack(_ answer: Answer) {
-        if !isCumulative {
-            guard !contains(answer.number), answer.number < next else { return }
-            setBit(answer.number)
-            count += 1
-        } else if answer.isAlone {
-            guard answer.number >= answered, hasBit(answer.number) else { return }
-            clearBit(answer.number)
-            count += 1
-        } else if answer.first < answered {
-            for number in answer.apart { setBit(number) }
-            count += Int(answered - answer.first) - answer.apart.count
-            answered = answer.first
+    /// The transaction of the answers was aborted, so that they do not count.
+    ///
+    /// - Parameter others: the answers that are part of transactions that are still open.
+    mutating func takeBack(_ answers: [Answer], others: [Answer]) {
+        guard isCumulative else {
+            for answer in answers where answer.message.number < next && !contains(answer.message.number) {
+                given.setBit(answer.message.number)
+                given.count -= 1
+            }
+            return
         }
+        guard let firm else { return }
+        given = firm
+        for answer in others { given.add(answer.message.number, alone: answer.isAlone) }
+        closed(answers.count)
+    }
+
+    private mutating func closed(_ answers: Int) {
+        open -= answers
+        if open <= 0 { (firm, open) = (nil, 0) }
+    }
+}
+
+/// Which messages of a subscription are answered.
+private struct Answers: Sendable {
+    /// In mode `client`: the messages below this number are.
+    private(set) var end: UInt64 = 0
+    /// In mode `client-individual`: bits of unanswered messages, 64 in each word. In mode `client`: of those that were
+    /// answered alone, from `end` on.
+    private var words: [UInt64: UInt64] = [:]
+    /// The number of messages that are answered.
+    var count = 0
+
+    /// In mode `client`: answers a message, with those before it unless it is `alone`. Once more changes nothing.
+    mutating func add(_ number: UInt64, alone: Bool) {
+        guard number >= end else { return }
+        if alone {
+            guard !hasBit(number) else { return }
+            setBit(number)
+            count += 1
+            return
+        }
+        let apart = answeredAlone(upTo: number)
+        for number in apart { clearBit(number) }
+        count += Int(number + 1 - end) - apart.count
+        end = number + 1
     }
 
     /// In mode `client`: the numbers that were answered alone and have not been answered with others.
@@ -115,11 +139,11 @@ struct UnansweredMessages: Sendable {
         return numbers
     }
 
-    private func hasBit(_ number: UInt64) -> Bool { words[number >> 6, default: 0] & 1 << (number & 63) != 0 }
+    func hasBit(_ number: UInt64) -> Bool { words[number >> 6, default: 0] & 1 << (number & 63) != 0 }
 
-    private mutating func setBit(_ number: UInt64) { words[number >> 6, default: 0] |= 1 << (number & 63) }
+    mutating func setBit(_ number: UInt64) { words[number >> 6, default: 0] |= 1 << (number & 63) }
 
-    private mutating func clearBit(_ number: UInt64) {
+    mutating func clearBit(_ number: UInt64) {
         let word = words[number >> 6, default: 0] & ~(1 << (number & 63))
         words[number >> 6] = word == 0 ? nil : word
     }

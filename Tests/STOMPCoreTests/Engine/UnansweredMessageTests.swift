@@ -5,10 +5,24 @@ import Wire
 @testable import STOMPCore
 
 @Suite(.heavy) struct UnansweredMessageTests {
-    /// What is unanswered, one number for each message.
+    /// What is answered, one number for each message.
     private struct Model {
+        let mode: STOMPAckMode
         var received: UInt64 = 0
-        var unanswered: Set<UInt64> = []
+        /// By answers that count.
+        var answered: Set<UInt64> = []
+        /// The answers of open transactions, with the messages that each answers.
+        var transactions: [[(answer: UnansweredMessages.Answer, messages: Set<UInt64>)]] = []
+
+        var unanswered: Set<UInt64> {
+            var rest = Set(0..<received).subtracting(answered)
+            for (_, messages) in transactions.joined() { rest.subtract(messages) }
+            return rest
+        }
+
+        func messages(_ number: UInt64, alone: Bool) -> Set<UInt64> {
+            mode == .client && !alone ? Set(0...number) : [number]
+        }
     }
 
     /// - Parameter rejects: whether some messages are rejected alone in mode `client`.
@@ -19,32 +33,56 @@ import Wire
         var generator = SeededGenerator(seed: 25)
         for _ in 0..<200 {
             var messages = UnansweredMessages(mode)
-            var model = Model()
-            for _ in 0..<300 {
-                if model.received == 0 || Bool.random(using: &generator) {
+            var model = Model(mode: mode)
+            for _ in 0..<150 {
+                switch Int.random(in: 0..<8, using: &generator) {
+                case 0..<4:
                     messages.received()
-                    model.unanswered.insert(model.received)
                     model.received += 1
-                } else {
-                    let number = UInt64.random(in: 0...model.received, using: &generator)
-                    #expect(messages.contains(number) == model.unanswered.contains(number))
-                    guard model.unanswered.contains(number) else { continue }
-                    let alone = mode == .client && rejects && Bool.random(using: &generator)
-                    let answered = model.unanswered.filter {
-                        mode == .client && !alone ? $0 <= number : $0 == number
-                    }
-                    if Int.random(in: 0..<4, using: &generator) == 0 {
-                        let message = STOMPMessageNumber(subscription: 1, number: number)
-                        let answer = messages.noteAnswer(message, alone: alone)
-                        #expect(messages.count == model.unanswered.count - answered.count)
-                        messages.takeBack(answer)
-                    } else {
-                        messages.answer(number, alone: alone)
-                        model.unanswered.subtract(answered)
-                    }
+                case 4..<6: answer(&messages, &model, rejects: rejects, &generator)
+                case 6: if model.transactions.count < 3 { model.transactions.append([]) }
+                default: end(&messages, &model, &generator)
                 }
                 #expect(messages.count == model.unanswered.count)
             }
+        }
+    }
+
+    private func answer(
+        _ messages: inout UnansweredMessages, _ model: inout Model, rejects: Bool,
+        _ generator: inout SeededGenerator
+    ) {
+        // Mostly one of the oldest: in mode `client` few would be unanswered otherwise.
+        let oldest = model.unanswered.min() ?? 0
+        let number = UInt64.random(in: oldest...max(oldest, min(model.received, oldest + 8)), using: &generator)
+        let isUnanswered = model.unanswered.contains(number)
+        #expect(messages.contains(number) == isUnanswered)
+        guard isUnanswered else { return }
+        let alone = model.mode == .client && rejects && Bool.random(using: &generator)
+        let index = Int.random(in: 0...model.transactions.count, using: &generator)
+        let answered = model.messages(number, alone: alone)
+        messages.answer(number, alone: alone, inTransaction: index < model.transactions.count)
+        if index < model.transactions.count {
+            let message = STOMPMessageNumber(subscription: 1, number: number)
+            model.transactions[index].append((.init(message: message, isAlone: alone), answered))
+        } else {
+            model.answered.formUnion(answered)
+        }
+    }
+
+    /// Commits or aborts a transaction.
+    private func end(
+        _ messages: inout UnansweredMessages, _ model: inout Model, _ generator: inout SeededGenerator
+    ) {
+        guard let index = model.transactions.indices.randomElement(using: &generator) else { return }
+        let ended = model.transactions.remove(at: index)
+        if Bool.random(using: &generator) {
+            for (answer, answered) in ended {
+                messages.confirm(answer)
+                model.answered.formUnion(answered)
+            }
+        } else {
+            messages.takeBack(ended.map(\.answer), others: model.transactions.joined().map(\.answer))
         }
     }
 
@@ -130,6 +168,29 @@ import Wire
         #expect(Self.ack(client, 1) == .alreadyAnswered)
         #expect(Self.nack(client, 3) == nil && Self.ack(client, 2) == nil && Self.ack(client, 5) == nil)
         #expect(client.engine.unansweredCount == 0)
+    }
+
+    @Test func `an abort does not take back a later acknowledgement outside the transaction`() throws {
+        let client = try Self.client(server: "RabbitMQ/3.10.8", messages: 5)
+        let transaction = try client.engine.begin(at: 0)
+        #expect(Self.ack(client, 2, transaction) == nil && Self.ack(client, 4) == nil)
+        try client.engine.abort(transaction, at: 0)
+        #expect(client.engine.unansweredCount == 0)
+        #expect(Self.ack(client, 4) == .alreadyAnswered)
+        #expect(try client.engine.unsubscribe(id: "a", at: 0) == 0)
+    }
+
+    @Test(arguments: [true, false])
+    func `an abort does not take back what another transaction has acknowledged`(commits: Bool) throws {
+        let client = try Self.client(server: "RabbitMQ/3.10.8", messages: 5)
+        let (first, second) = (try client.engine.begin(at: 0), try client.engine.begin(at: 0))
+        #expect(Self.ack(client, 2, first) == nil && Self.ack(client, 4, second) == nil)
+        if commits { try client.engine.commit(second, at: 0) }
+        try client.engine.abort(first, at: 0)
+        #expect(client.engine.unansweredCount == 0)
+        #expect(Self.ack(client, 4) == .alreadyAnswered)
+        if !commits { try client.engine.abort(second, at: 0) }
+        #expect(client.engine.unansweredCount == (commits ? 0 : 5))
     }
 
     @Test func `elsewhere a rejection in mode client is for the messages before it too`() throws {
