@@ -171,52 +171,83 @@ extension STOMPEngine {
         return receipts.number(for: unsafe id.span.bytes, 0, id.count)
     }
 
-    /// ERROR came instead of CONNECTED.
-    mutating func refused(by error: STOMPServerError, into effects: inout STOMPEffects) {
-        effects.report(.errorReceived(error))
-        let isAboutCredentials = STOMPBrokerProfile.refusesCredentials(error)
-        let hint = isAboutCredentials ? configuration.connect.credentialsHint : ""
-        fail(
-            STOMPConnectionFailure(
-                isAboutCredentials ? .credentialsRefused : .refused,
-                "The server refused the connection: \(error.sentence)\(hint)", error: error),
-            waits: .connectionLost, into: &effects)
-    }
-
     private mutating func handleError(_ bytes: RawSpan, _ base: Int, into effects: inout STOMPEffects) {
         let frame = STOMPFrame(scanner, in: bytes, from: base, version: version)
-        let error = STOMPServerError(frame)
-        if phase == .connecting { return refused(by: error, into: &effects) }
+        end(by: STOMPServerError(frame), bytes, base, into: &effects)
+    }
+
+    /// Ends the connection by an ERROR whose end did not arrive; returns false if there is none.
+    mutating func endByUnfinishedError(
+        flaw: String = " The end of the server's ERROR frame did not arrive: see the server's log for the rest.",
+        into effects: inout STOMPEffects
+    ) -> Bool {
+        guard let error = unfinishedError else { return false }
+        let kept = unfinished
+        // UInt8 has no padding, so all bytes are initialised.
+        end(by: error, unsafe kept.span.bytes, 0, flaw: flaw, into: &effects)
+        return true
+    }
+
+    /// Ends the connection by an ERROR, which the scanner has found in `bytes`.
+    ///
+    /// - Parameter flaw: what keeps the ERROR from being read as a whole; empty for one that was.
+    private mutating func end(
+        by error: STOMPServerError, _ bytes: RawSpan, _ base: Int, flaw: String = "", into effects: inout STOMPEffects
+    ) {
         effects.report(.errorReceived(error))
+        if phase == .connecting {
+            let isAboutCredentials = STOMPBrokerProfile.refusesCredentials(error)
+            let hint = isAboutCredentials ? configuration.connect.credentialsHint : ""
+            return fail(
+                STOMPConnectionFailure(
+                    isAboutCredentials ? .credentialsRefused : .refused,
+                    "The server refused the connection: \(error.sentence)\(hint)\(flaw)", error: error),
+                waits: .connectionLost, into: &effects)
+        }
         // What ERROR refuses is not a COMMIT whose receipt has arrived: whether its messages arrived is unknown.
         for number in transactionReceipts.heldBack {
             guard let token = receipts.take(number) else { continue }
             effects.completions.append(STOMPReceiptCompletion(token: token, outcome: .sessionEnded))
         }
-        // The waiter that ERROR names, or the only one; without a name the oldest is the best guess, since servers
-        // handle frames in order, unless this one would have named it. One about a subscription is no answer to another
-        // frame: RabbitMQ sends it when it cancels the subscription, for example because its queue is gone.
         var message = "The server ended the session: \(error.sentence)"
-        let isAlone = receipts.pending == 1
-        if let number = receiptNumber(bytes, base), number != disconnectReceipt, let token = receipts.take(number) {
-            effects.completions.append(STOMPReceiptCompletion(token: token, outcome: .refused))
-        } else if !scanner.receiptID.isSet, phase == .connected, scanner.subscription.isSet {
-            if let index = indexOfSubscription(bytes, base) {
-                let subscription = subscriptions.entries[index]
-                if let token = receipts.take(subscription.receipt) {
-                    effects.completions.append(STOMPReceiptCompletion(token: token, outcome: .refused))
-                }
+        let isNamed = scanner.receiptID.isSet || (phase == .connected && scanner.subscription.isSet)
+        if isNamed {
+            if let destination = refuseFrame(bytes, base, into: &effects) {
                 message =
-                    "The server ended the session because of the subscription to '\(subscription.destination)': \(error.sentence) Check whether that destination still exists; the next connection subscribes again."
+                    "The server ended the session because of the subscription to '\(destination)': \(error.sentence) Check whether that destination still exists; the next connection subscribes again."
             }
-        } else if !scanner.receiptID.isSet, phase == .connected, !profile.errorNamesReceipt,
-            !error.mentions(anyOf: profile.errorsAboutNoFrame), let token = receipts.takeOldest()
+        } else if flaw.isEmpty, phase == .connected, !profile.errorNamesReceipt,
+            !error.mentions(anyOf: profile.errorsAboutNoFrame)
         {
-            effects.completions.append(
-                STOMPReceiptCompletion(token: token, outcome: isAlone ? .refused : .presumablyRefused))
+            // The only waiter; of several the oldest is the best guess, since servers handle frames in order.
+            let outcome: STOMPReceiptCompletion.Outcome = receipts.pending == 1 ? .refused : .presumablyRefused
+            if let token = receipts.takeOldest() {
+                effects.completions.append(STOMPReceiptCompletion(token: token, outcome: outcome))
+            }
         }
         if phase == .leaving { return finishDisconnect(into: &effects) }
         fail(
-            STOMPConnectionFailure(.error, message, error: error), waits: .sessionEnded, into: &effects)
+            STOMPConnectionFailure(.error, message + flaw, error: error), waits: .sessionEnded, into: &effects)
+    }
+
+    /// Refuses the frame that an ERROR names by its receipt, or the SUBSCRIBE of the subscription that it names. Returns the
+    /// destination of the latter.
+    ///
+    /// An ERROR about a subscription is no answer to another frame: RabbitMQ sends it when it cancels the subscription, for
+    /// example because its queue is gone.
+    private mutating func refuseFrame(_ bytes: RawSpan, _ base: Int, into effects: inout STOMPEffects) -> String? {
+        let name = scanner.receiptID.isSet ? scanner.receiptID : scanner.subscription
+        // Only the beginning of an ERROR without an end is kept.
+        guard base + Int(name.end) <= bytes.byteCount else { return nil }
+        var (number, destination): (UInt64?, String?)
+        if scanner.receiptID.isSet {
+            number = receiptNumber(bytes, base)
+        } else if let index = indexOfSubscription(bytes, base) {
+            (number, destination) = (subscriptions.entries[index].receipt, subscriptions.entries[index].destination)
+        }
+        if let number, number != disconnectReceipt, let token = receipts.take(number) {
+            effects.completions.append(STOMPReceiptCompletion(token: token, outcome: .refused))
+        }
+        return destination
     }
 }

@@ -22,26 +22,21 @@ extension STOMPEngine {
 
     /// The stream has ended, by whomever. All waits end; one end is reported unless it was before.
     public mutating func connectionClosed(at now: Int64, into effects: inout STOMPEffects) {
+        let isReported = phase == .closed || phase == .closing
+        if !isReported, !endByUnfinishedError(into: &effects) { endByClosing(at: now, into: &effects) }
+        clearConnection()
+        phase = .closed
+    }
+
+    private mutating func endByClosing(at now: Int64, into effects: inout STOMPEffects) {
         switch phase {
         case .closed, .closing: break
         case .leaving:
             // The RECEIPT may never come; the end of the stream after DISCONNECT is a success (STOMP 1.2
             // "Connection Lingering").
             finishDisconnect(into: &effects)
-        case .connecting:
-            if let error = unfinishedError {
-                refused(by: error, into: &effects)
-            } else {
-                fail(closedBeforeConnected, waits: .connectionLost, into: &effects)
-            }
+        case .connecting: fail(closedBeforeConnected, waits: .connectionLost, into: &effects)
         case .deciding, .connected:
-            if let error = unfinishedError {
-                effects.report(.errorReceived(error))
-                let message =
-                    "The server ended the connection in the middle of an ERROR frame: \(error.sentence) See its log for the rest."
-                fail(STOMPConnectionFailure(.error, message, error: error), waits: .sessionEnded, into: &effects)
-                break
-            }
             // Only a client sends DISCONNECT, and only a server sends ERROR.
             let message =
                 role == .client
@@ -49,8 +44,6 @@ extension STOMPEngine {
                 : "The client closed the connection without DISCONNECT."
             fail(STOMPConnectionFailure(.closed, message), waits: .connectionLost, into: &effects)
         }
-        clearConnection()
-        phase = .closed
     }
 
     /// What to add to the report of a connection that the server has closed after a silence in which a proxy may do so; empty

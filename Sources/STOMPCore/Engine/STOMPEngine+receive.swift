@@ -60,23 +60,28 @@ extension STOMPEngine {
         unfinished = bytes.bytes(in: base..<min(bytes.byteCount, base + most))
     }
 
-    /// The ERROR whose end has not arrived, as far as it has.
+    /// The ERROR whose end has not arrived, as far as it has; nil without a header, since a server of another protocol may
+    /// write the same word.
     var unfinishedError: STOMPServerError? {
         guard role == .client, scanner.command == .error, !unfinished.isEmpty else { return nil }
+        let headers = unfinishedHeaders
+        if headers.fields.isEmpty { return nil }
         // UInt8 has no padding, so all bytes are initialised.
         let bytes = unsafe unfinished.span.bytes
-        if case .frame(let frame) = STOMPFrame.first(in: bytes, version: version) { return STOMPServerError(frame) }
-        return STOMPServerError(STOMPFrame(.error, headers: unfinishedHeaders))
+        let start = scanner.bodyStart == 0 ? bytes.byteCount : min(scanner.bodyStart, bytes.byteCount)
+        // What follows NUL is not text, even if `content-length` includes it.
+        let end = bytes.firstOffset(of: 0, from: start, to: bytes.byteCount) ?? bytes.byteCount
+        return STOMPServerError(STOMPFrame(.error, headers: headers, body: bytes.bytes(in: start..<end)))
     }
 
     private var unfinishedHeaders: STOMPHeaders {
         // UInt8 has no padding, so all bytes are initialised.
         let bytes = unsafe unfinished.span.bytes
         let start = min(scanner.headerStart, bytes.byteCount)
-        // The beginning of a name is no header.
+        // A text is of use without its end, other values are not.
         var end = bytes.byteCount
         while end > start, bytes.byte(at: end - 1) != UInt8(ascii: "\n") { end -= 1 }
-        if bytes.firstOffset(of: UInt8(ascii: ":"), from: end, to: bytes.byteCount) != nil { end = bytes.byteCount }
+        if bytes.holds("message:", at: end) { end = bytes.byteCount }
         return STOMPHeaderReader(version: version, command: scanner.command)
             .headers(in: bytes.extracting(start..<end))
     }

@@ -86,26 +86,66 @@ import Wire
         return try #require(failures.first)
     }
 
+    private static let cutOff =
+        " The end of the server's ERROR frame did not arrive: see the server's log for the rest."
+
     @Test(arguments: [
-        ("ERROR\nmessage:queue full\n", "", "queue full"), ("ERROR\nmessage:queue fu", "", "queue fu"),
-        ("ERROR\nmessage:queue full\nreceip", "", "queue full"),
-        ("ERROR\nmessage:queue full\n\nIts limit", " is 10", "queue full: Its limit is 10"),
-        ("ERROR\nmessage:queue full\ncontent-length:900\n\n", "Its limit", "queue full: Its limit"),
-        ("ERR", "OR\nserver:x\n\n", "no reason given"),
+        ("ERROR\nmessage:queue full\n", "", "queue full", false), ("ERROR\nmessage:queue fu", "", "queue fu", false),
+        ("ERROR\nmessage:queue full\nreceip", "", "queue full", false),
+        ("ERROR\nmessage:queue full\nreceipt-id:1", "", "queue full", false),
+        ("ERROR\nmessage:queue full\nreceipt-id:1\n", "", "queue full", true),
+        ("ERROR\nreceipt-id:1\nmessage:queue full\n\n", "Its limit", "queue full: Its limit", true),
+        ("ERROR\nmessage:queue full\n\nIts limit", " is 10", "queue full: Its limit is 10", false),
+        ("ERROR\nmessage:queue full\ncontent-length:900\n\n", "Its limit", "queue full: Its limit", false),
+        ("ERROR\nmessage:queue full\ncontent-length:10\n\nIts limit\0", "", "queue full: Its limit", false),
+        ("ERR", "OR\nserver:x\n\n", "no reason given", false),
     ])
-    func `an ERROR that the end of the stream cuts off is reported as far as it came`(
-        first: String, second: String, text: String
+    func `an ERROR that the end of the stream cuts off is reported as far as it came, and refuses what it names`(
+        first: String, second: String, text: String, refuses: Bool
     ) throws {
         let client = try client(waits: 1)
         client.receive("\n" + first)
         if !second.isEmpty { client.receive(second) }
         let failure = try failure(client)
         #expect(failure.reason == .error && failure.error?.description == text)
-        #expect(
-            failure.message
-                == "The server ended the connection in the middle of an ERROR frame: \(text). See its log for the rest."
-        )
+        #expect(failure.error?.receiptID == (refuses ? "1" : nil))
+        #expect(failure.message == "The server ended the session: \(text).\(Self.cutOff)")
+        #expect(client.effects.completions.map(\.outcome) == [refuses ? .refused : .sessionEnded])
+    }
+
+    @Test func `an ERROR about a subscription that the end of the stream cuts off refuses SUBSCRIBE`() throws {
+        let client = try client(waits: 1)
+        try client.engine.subscribe(id: "s", destination: "/queue/jobs", token: 7, receiptToken: 2, at: 0)
+        client.receive("ERROR\nsubscription:s\nmessage:no such queue")
+        let failure = try failure(client)
+        #expect(failure.message.contains("'/queue/jobs': no such queue.") && failure.message.hasSuffix(Self.cutOff))
+        #expect(client.effects.completions.map(\.outcome) == [.refused, .sessionEnded])
+        #expect(client.effects.completions.map(\.token) == [2, 1])
+    }
+
+    /// Only the beginning of a frame is kept.
+    @Test(arguments: ["receipt-id:1", "subscription:s"])
+    func `an ERROR that is cut off far behind its beginning names no frame`(header: String) throws {
+        let client = try client(waits: 1)
+        client.receive("ERROR\nmessage:\(String(repeating: "x", count: 2_000))\n\(header)\n\nbody")
+        #expect(try failure(client).reason == .error)
         #expect(client.effects.completions.map(\.outcome) == [.sessionEnded])
+    }
+
+    @Test func `an ERROR that is cut off after DISCONNECT refuses the frame that it names, and is the end`() throws {
+        let client = try client(waits: 1)
+        try client.engine.disconnect(at: 0)
+        client.receive("ERROR\nreceipt-id:1\nmessage:no\n")
+        client.close()
+        #expect(client.takeLog() == ["error no", "disconnected", "receipt 1 refused"])
+    }
+
+    /// A server of another protocol, such as memcached, writes it after a line that it does not know.
+    @Test func `the word ERROR without a header does not refuse the connection`() throws {
+        let client = try ScriptedEngine()
+        client.open()
+        client.receive("ERROR\r\n")
+        #expect(try failure(client).reason == .closedBeforeConnected)
     }
 
     @Test func `an ERROR that is cut off before CONNECTED refuses the connection`() throws {
