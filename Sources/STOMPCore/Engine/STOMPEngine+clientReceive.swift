@@ -176,7 +176,7 @@ extension STOMPEngine {
         end(by: STOMPServerError(frame), bytes, base, into: &effects)
     }
 
-    /// Ends the connection by an ERROR whose end did not arrive; returns false if there is none.
+    /// Ends the connection by an ERROR whose end did not arrive, or whose end is wrong; returns false if there is none.
     mutating func endByUnfinishedError(
         flaw: String = " The end of the server's ERROR frame did not arrive: see the server's log for the rest.",
         into effects: inout STOMPEffects

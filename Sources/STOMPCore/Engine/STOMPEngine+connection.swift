@@ -114,6 +114,9 @@ extension STOMPEngine {
         if now >= receipts.nextDeadline, !isLate, isReadingFrame(at: now) {
             receipts.postponeOldest(until: now.advanced(byNanoseconds: max(1, configuration.receiptTimeout / 16)))
         }
+        // Nothing follows an ERROR, so that its end is not waited for any longer than a receipt.
+        let isOverdue = isLate || (now >= receipts.nextDeadline && timing.isReading)
+        if isOverdue, endByUnfinishedError(into: &effects) { return }
         while now >= receipts.nextDeadline, let oldest = receipts.oldest,
             let token = receipts.expireOldest(
                 keepsName: isMissed(oldest), timeRead: timing.timeRead(at: now), timeout: configuration.receiptTimeout)
@@ -125,6 +128,7 @@ extension STOMPEngine {
         if now >= unreadDeadline { expireUnread(at: now, into: &effects) }
         if isLate { return failForReceipts(owed, into: &effects) }
         if now >= timing.readDeadline {
+            if endByUnfinishedError(into: &effects) { return }
             let message =
                 timing.isHeldUp
                 ? tookNothing(for: "two and a half times the agreed heart-beat of \(heartBeat.incoming) ms")
@@ -183,6 +187,7 @@ extension STOMPEngine {
 
     private mutating func handlePhaseTimeout(at now: Int64, into effects: inout STOMPEffects) {
         phaseDeadline = .max
+        if phase != .connected, endByUnfinishedError(into: &effects) { return }
         switch phase {
         case .closed, .closing: break
         case .connected: reportAborted(into: &effects)

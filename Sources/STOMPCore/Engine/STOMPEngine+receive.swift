@@ -130,6 +130,12 @@ extension STOMPEngine {
                 receipt = STOMPHeaderReader(version: version).string(in: bytes, range)
             }
             writeError(violation.message, receiptID: receipt)
+        } else if scanner.command == .error, scanner.bodyStart > 0 {
+            // What the server says matters more than how it is framed.
+            unfinished = []
+            noteUnfinished(bytes, base)
+            let flaw = " The server's ERROR frame is invalid: \(violation.message)"
+            if endByUnfinishedError(flaw: flaw, into: &effects) { return }
         }
         var failure = STOMPConnectionFailure(
             violation.code == .versionMismatch ? .versionMismatch : .violation(violation.code), violation.message)

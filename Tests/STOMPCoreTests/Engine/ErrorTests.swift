@@ -76,9 +76,14 @@ import Wire
     }
 
     /// Why the only connection of the log failed.
-    private func failure(_ client: ScriptedEngine) throws -> STOMPConnectionFailure {
+    ///
+    /// - Parameter end: what ends it. Default: the end of the stream.
+    private func failure(
+        _ client: ScriptedEngine,
+        end: (ScriptedEngine) -> Void = { $0.engine.connectionClosed(at: $0.nanoseconds, into: &$0.effects) }
+    ) throws -> STOMPConnectionFailure {
         var failures: [STOMPConnectionFailure] = []
-        client.engine.connectionClosed(at: client.nanoseconds, into: &client.effects)
+        end(client)
         for event in client.effects.events {
             if case .connectionFailed(let failure) = event.kind { failures.append(failure) }
         }
@@ -157,6 +162,91 @@ import Wire
         #expect(
             failure.message.hasPrefix(
                 "The server refused the connection: Bad CONNECT: Access refused for user 'bob'."))
+    }
+
+    /// The server has counted NUL too, or has left it out, and keeps the connection open.
+    @Test(arguments: ["content-length:30\n\nAccess refused for user 'bob'\0", "\nAccess refused for user 'bob'"])
+    func `an ERROR without an end refuses the connection when CONNECTED is late`(rest: String) throws {
+        let client = try ScriptedEngine()
+        client.open()
+        client.receive("ERROR\nmessage:Bad CONNECT\n\(rest)")
+        let failure = try failure(client) { $0.engine.handleTimeout(at: $0.engine.nextDeadline, into: &$0.effects) }
+        #expect(failure.reason == .credentialsRefused)
+        #expect(failure.message.contains("Bad CONNECT: Access refused for user 'bob'."))
+        #expect(failure.message.hasSuffix(Self.cutOff))
+    }
+
+    @Test func `the word ERROR without a header is not what is late`() throws {
+        let client = try ScriptedEngine()
+        client.open()
+        client.receive("ERROR\r\n")
+        client.advance(to: 60_000)
+        #expect(client.takeLog() == ["failed connectTimeout", "close"])
+    }
+
+    enum Silence: CaseIterable { case receipt, acknowledgement, heartBeat, disconnect }
+
+    @Test(arguments: Silence.allCases)
+    func `an ERROR without an end is reported, and refuses the frame that it names, when the server stays silent`(
+        silence: Silence
+    ) throws {
+        var configuration = STOMPEngineConfiguration()
+        configuration.receiptTimeout = silence == .receipt ? 20_000_000_000 : 60_000_000_000
+        configuration.acknowledgementTimeout = silence == .acknowledgement ? 20_000_000_000 : .max
+        let client = try ScriptedEngine.connected(heartBeat: "10000,10000", configuration: configuration) {
+            $0.heartBeat = STOMPHeartBeat(outgoing: 0, incoming: silence == .heartBeat ? 10_000 : 0)
+        }
+        for token in 1...2 {
+            try client.engine.send(destination: "/q", body: [], receiptToken: UInt64(token), at: 0)
+        }
+        if silence == .disconnect { try client.engine.disconnect(at: 0) }
+        client.receive("ERROR\nreceipt-id:2\nmessage:not allowed\ncontent-length:900\n\nyou may not")
+        client.advance(to: 59_000)
+        let end = silence == .disconnect ? "disconnected" : "failed error"
+        let other = silence == .disconnect ? "disconnected" : "sessionEnded"
+        #expect(client.takeLog() == ["error not allowed", end, "receipt 2 refused", "receipt 1 \(other)", "close"])
+    }
+
+    /// The rest may be there.
+    @Test func `an ERROR of which a part may be unread does not end the connection`() throws {
+        var configuration = STOMPEngineConfiguration()
+        configuration.receiptTimeout = 20_000_000_000
+        let client = try ScriptedEngine.connected(configuration: configuration)
+        try client.engine.send(destination: "/q", body: [], receiptToken: 1, at: 0)
+        client.receive("ERROR\nmessage:not allowed\n")
+        client.engine.setReadingPaused(true, at: 0)
+        client.advance(to: 100_000)
+        #expect(client.takeLog() == ["receipt 1 timedOut"])
+        client.receive("receipt-id:1\n\n\0")
+        #expect(client.takeLog() == ["error not allowed", "failed error", "close"])
+    }
+
+    /// The server has counted characters instead of bytes, or a line end behind NUL, or does not escape.
+    @Test(arguments: [
+        "content-length:5\n\nIts limit\0", "content-length:10\n\nIts limit\0\n", "path:C:\\temp\n\nIts limit\0",
+        "content-length:many\n\nIts limit\0",
+    ])
+    func `an ERROR that breaks the protocol is reported, and refuses the frame that it names`(
+        rest: String
+    ) throws {
+        let client = try client(waits: 2)
+        let text = "ERROR\nreceipt-id:2\nmessage:queue full\n\(rest)"
+        let failure = try failure(client) { client in
+            let bytes = Array("\n\(text)".utf8)
+            _ = client.engine.receive(bytes.span.bytes, at: 0, into: &client.effects)
+        }
+        #expect(failure.reason == .error && failure.error?.description == "queue full: Its limit")
+        let start = "The server ended the session: queue full: Its limit. The server's ERROR frame is invalid: "
+        #expect(failure.message.hasPrefix(start))
+        #expect(client.effects.completions.map(\.outcome) == [.refused, .sessionEnded])
+        #expect(client.effects.completions.map(\.token) == [2, 1])
+    }
+
+    @Test func `an ERROR that breaks the protocol before CONNECTED refuses the connection`() throws {
+        let client = try ScriptedEngine()
+        client.open()
+        client.receive("ERROR\nmessage:Bad CONNECT\ncontent-length:5\n\nAccess refused for user 'bob'\0")
+        #expect(client.takeLog() == ["error Bad CONNECT", "failed credentialsRefused", "close"])
     }
 
     /// Heart-beats count as a part of its body.
