@@ -456,7 +456,8 @@ final class TLSSessionCache: Sendable {
 
     private struct State {
         var entries: [String: Entry] = [:]
-        var refused: Set<String> = []
+        /// Servers whose last handshake with a session failed; true once one without a session has succeeded after that.
+        var refused: [String: Bool] = [:]
     }
 
     private let state: Lock<State>
@@ -464,7 +465,7 @@ final class TLSSessionCache: Sendable {
 
     /// A cache without sessions; for servers that have refused one in `earlier`, it takes none.
     init(after earlier: TLSSessionCache?) {
-        state = Lock(State(refused: earlier?.state.withLock { $0.refused } ?? []))
+        state = Lock(State(refused: earlier?.state.withLock { $0.refused } ?? [:]))
     }
 
     func take(_ server: String) -> Entry? {
@@ -473,7 +474,7 @@ final class TLSSessionCache: Sendable {
 
     func store(_ entry: Entry, for server: String) {
         state.withLock { state in
-            guard !state.refused.contains(server) else { return }
+            guard state.refused[server] == nil else { return }
             if state.entries.count >= Self.limit, state.entries[server] == nil {
                 state.entries.removeValue(forKey: state.entries.first!.key)
             }
@@ -485,8 +486,17 @@ final class TLSSessionCache: Sendable {
     func refuse(_ server: String) {
         state.withLock { state in
             if state.refused.count >= Self.limit { state.refused.removeAll() }
-            state.refused.insert(server)
+            state.refused[server] = false
             state.entries[server] = nil
+        }
+    }
+
+    /// A handshake without a session ended. If the first one after a refusal fails as well, the session was not the reason: the
+    /// server is being restarted, perhaps.
+    func noteHandshakeWithoutSession(_ server: String, succeeded: Bool) {
+        state.withLock { state in
+            guard state.refused[server] == false else { return }
+            state.refused[server] = succeeded ? true : nil
         }
     }
 }

@@ -127,7 +127,7 @@ package final class TLSLayer: ByteLayer {
                 "\(peerName) ended the connection without the closing message of TLS. It may have stopped, or the network cut the connection: connect again."
             )
         case .handshaking:
-            if offeredSession { refuseResumption() }
+            noteHandshake(succeeded: false)
             throw endedInHandshake
         }
     }
@@ -144,11 +144,13 @@ package final class TLSLayer: ByteLayer {
                     .certificateInvalid, "The certificate of \(peerName) was not verified. Connect again.")
             }
             phase = .open
+            noteHandshake(succeeded: true)
         case .closed:
             phase = .failed
+            noteHandshake(succeeded: false)
             throw endedInHandshake
         case .failed(let code, let text):
-            if offeredSession { refuseResumption() }
+            noteHandshake(succeeded: false)
             throw failure(code, text)
         }
     }
@@ -159,8 +161,13 @@ package final class TLSLayer: ByteLayer {
         cache.sessions.store(entry, for: cache.key)
     }
 
-    private func refuseResumption() {
-        if let cache { cache.sessions.refuse(cache.key) }
+    private func noteHandshake(succeeded: Bool) {
+        guard let cache else { return }
+        if !offeredSession {
+            cache.sessions.noteHandshakeWithoutSession(cache.key, succeeded: succeeded)
+        } else if !succeeded {
+            cache.sessions.refuse(cache.key)
+        }
     }
 
     private var endedInHandshake: TransportError {

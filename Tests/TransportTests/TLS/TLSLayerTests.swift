@@ -124,6 +124,34 @@ struct TLSLayerTests {
         #expect(try !connect())
     }
 
+    @Test func `a server that ended a handshake without a session as well is offered sessions again`() throws {
+        let certificates = Certificates()
+        let (contexts, server) = (TLSContexts(client: .trusting(certificates)), serverContexts(certificates))
+        func connect() throws -> Bool {
+            let client = try TLSLayer(client: contexts, host: "localhost", port: 1)
+            let pair = try LayerPair(client: client, server: TLSLayer(server: server))
+            try pair.exchange()
+            return client.wasResumed
+        }
+        func endInHandshake() throws {
+            let client = try TLSLayer(client: contexts, host: "localhost", port: 1)
+            var wire: [UInt8] = []
+            try client.opened(at: 0, wire: &wire)
+            let error = try #require(throws: TransportError.self) { try client.endReceived() }
+            _ = contexts.reload(after: error)
+        }
+        #expect(try !connect())
+        // It is being restarted: the session was not the reason.
+        for _ in 0..<2 { try endInHandshake() }
+        #expect(try !connect())
+        #expect(try connect())
+        // Without the session it accepted: what happens later does not change that.
+        try endInHandshake()
+        #expect(try !connect())
+        try endInHandshake()
+        for _ in 0..<2 { #expect(try !connect()) }
+    }
+
     @Test(arguments: [true, false], [true, false])
     func `shows its certificate, from file or memory, with a plain or an encrypted key`(
         inMemory: Bool, encrypted: Bool
