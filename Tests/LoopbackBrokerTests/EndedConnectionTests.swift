@@ -91,6 +91,23 @@ import Transport
         await broker.stop()
     }
 
+    @Test func `what was delayed arrives although the client has ended its direction, and reads late`() async throws {
+        try await withBroker { broker in
+            await broker.setLatency(.milliseconds(1))
+            let client = try await RawClient.stomp(broker)
+            try await client.sendAndWait("SUBSCRIBE\nid:1\ndestination:/topic/t")
+            // More than the system takes.
+            let (count, body) = (24, String(repeating: "x", count: 512 << 10))
+            for _ in 0..<count { await broker.send(body, to: "/topic/t") }
+            try await client.send("HELLO\n\n\0")
+            #expect(await eventually { broker.connectionCount == 0 })
+            client.connection.endSending()
+            let rest = try await client.connection.receive { _ in false }
+            #expect(rest.count > count * body.utf8.count)
+            #expect(String(decoding: rest.suffix(1_000), as: UTF8.self).contains("ERROR\n"))
+        }
+    }
+
     // MARK: Parts
 
     private func meter(

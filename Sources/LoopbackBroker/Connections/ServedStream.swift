@@ -35,7 +35,7 @@ final class ServedStream: ByteStream, @unchecked Sendable {
 
     var callersMaySend: Bool { true }
     var peerName: String { inner.peerName }
-    var holdsBytesBack: Bool { !isFrozen && !delayed.isEmpty && delayed[delayed.count - 1].due > loop.now }
+    var heldBytesDue: Int64? { isFrozen || delayed.isEmpty ? nil : delayed[delayed.count - 1].due }
 
     var progress: StreamProgress {
         var progress = inner.progress

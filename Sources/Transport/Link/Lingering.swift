@@ -39,7 +39,7 @@ final class Lingering: LoopHandler, @unchecked Sendable {
         switch unsafe stream.read(into: loop.readBuffer) {
         case .bytes, .wouldBlock: break
         // The peer may have ended its direction alone, and still wait for ours.
-        case .endOfStream where stream.holdsBytesBack: stream.detach()
+        case .endOfStream where stream.heldBytesDue != nil: stream.detach()
         case .endOfStream, .failed: finish()
         }
     }
@@ -49,7 +49,7 @@ final class Lingering: LoopHandler, @unchecked Sendable {
         let isStill = progress.movement == movement
         if isStill { resume() }
         movement = progress.movement
-        if !stream.holdsBytesBack {
+        if (stream.heldBytesDue ?? 0) <= now {
             _ = closing.begin(at: now, progress)
             let hasHadItsSecond = isStill && progress.acknowledged >= progress.written
             if hasHadItsSecond || closing.isDue(at: now, progress) { return finish() }

@@ -27,8 +27,9 @@ package protocol ByteStream: AnyObject, Sendable {
     var callersMaySend: Bool { get }
     /// Whether bytes that were written wait in this process, and are lost if it exits before they have left.
     var keepsWrittenBytes: Bool { get }
-    /// Whether bytes that were written are held back on purpose and leave by themselves when they are due; on the loop's thread.
-    var holdsBytesBack: Bool { get }
+    /// When the last of the bytes is due that were written and are held back on purpose, to leave by themselves; nil if there are
+    /// none. On the loop's thread.
+    var heldBytesDue: Int64? { get }
     /// The peer, for messages to people.
     var peerName: String { get }
     /// What a `failed` result of this stream means; `code` is what it carried.
@@ -42,7 +43,7 @@ extension ByteStream {
 
     package var keepsWrittenBytes: Bool { false }
 
-    package var holdsBytesBack: Bool { false }
+    package var heldBytesDue: Int64? { nil }
 
     /// Writes `bytes` from `offset`, which it moves, to `end`, until all of them are written or the stream takes no more.
     ///

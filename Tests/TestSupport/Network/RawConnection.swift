@@ -69,6 +69,9 @@ public final class RawConnection: Sendable {
         }
     }
 
+    /// Ends our direction; what the peer sends can still be received.
+    public func endSending() { _ = shutdown(descriptor, Int32(SHUT_WR)) }
+
     /// Sends text as UTF-8.
     public func send(_ text: String) async throws { try await send(Array(text.utf8)) }
 
