@@ -6,7 +6,7 @@ import Wire
 /// The messages that one read brought to one subscription: their records, and the bytes they point into.
 @_documentation(visibility: internal)
 public final class MQTTBatch: DeliveryBatch, @unchecked Sendable {
-    // Sendable because records and `gap` change only while the batch waits in a queue, under the queue's lock; once a
+    // Sendable because records, `places` and `gap` change only while the batch waits in a queue, under the queue's lock; once a
     // receiver has it, nothing changes any more. For the same reason exclusive access needs no check.
 
     /// A constant, because reading it then changes no reference count.
@@ -25,8 +25,9 @@ public final class MQTTBatch: DeliveryBatch, @unchecked Sendable {
     /// How many messages were lost just before the first one.
     @safe @exclusivity(unchecked) @usableFromInline package var gap = 0
     @safe @exclusivity(unchecked) @usableFromInline package var number = 0
-    /// The batch that these messages are the rest of, and their place in it: what is taken counts there.
-    private let origin: (batch: MQTTBatch, start: Int)?
+    /// The batch that these messages are the rest of, in which what is taken counts, and their places there.
+    private let origin: MQTTBatch?
+    @safe @exclusivity(unchecked) private var places: [Int] = []
     private let pool: MQTTBatchPool?
     /// How many messages a receiver has taken.
     private let taken = Atomic(0)
@@ -34,7 +35,7 @@ public final class MQTTBatch: DeliveryBatch, @unchecked Sendable {
     init(
         _ storage: MQTTBatchStorage, aliasTopics: [UInt8] = [], commonTopic: String? = nil, version: MQTTVersion,
         core: MQTTClientCore?, route: MQTTRoute? = nil, pool: MQTTBatchPool? = nil,
-        restOf origin: (batch: MQTTBatch, start: Int)? = nil
+        restOf origin: MQTTBatch? = nil
     ) {
         bytes = storage.bytes
         records = storage.records
@@ -57,7 +58,8 @@ public final class MQTTBatch: DeliveryBatch, @unchecked Sendable {
     package func rest(from index: Int) -> MQTTBatch {
         let batch = MQTTBatch(
             MQTTBatchStorage(bytes: bytes, records: Array(records[index...])), aliasTopics: aliasTopics,
-            commonTopic: commonTopic, version: version, core: core, route: route, restOf: (self, index))
+            commonTopic: commonTopic, version: version, core: core, route: route, restOf: self)
+        batch.places = Array(index..<records.count)
         batch.number = number
         if index == 0 { batch.gap = gap }
         return batch
@@ -96,7 +98,7 @@ public final class MQTTBatch: DeliveryBatch, @unchecked Sendable {
 
     @usableFromInline
     package func noteTaken(_ count: Int) {
-        if let origin { return origin.batch.noteTaken(origin.start + count) }
+        if let origin { return origin.noteTaken(count < places.count ? places[count] : origin.count) }
         taken.store(count, ordering: .relaxed)
     }
 
@@ -128,8 +130,6 @@ public final class MQTTBatch: DeliveryBatch, @unchecked Sendable {
 
     @usableFromInline
     package func dropOldest(_ count: Int) -> Int {
-        // Its places would no longer be those of the batch that it is the rest of.
-        guard origin == nil else { return 0 }
         // Messages of QoS 1 and 2 are acknowledged or will be: they must arrive.
         var kept = 0
         var dropped = 0
@@ -139,9 +139,11 @@ public final class MQTTBatch: DeliveryBatch, @unchecked Sendable {
                 continue
             }
             records[kept] = records[index]
+            if origin != nil { places[kept] = places[index] }
             kept += 1
         }
         records.removeLast(dropped)
+        if origin != nil { places.removeLast(dropped) }
         return dropped
     }
 }

@@ -153,11 +153,9 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
                 return .stored
             }
             append(batch)
-            defer { uncounted = takeUncounted() }
-            guard isAtBound else { return .stored }
-            if policy.overflow == .dropOldest { dropOldest() }
-            fullness.store(true, ordering: .relaxed)
-            return .full
+            let reachesBound = checkBounds()
+            uncounted = takeUncounted()
+            return reachesBound ? .full : .stored
         }
         unread.change(by: uncounted)
         if let receiver { receivers.append(receiver) }
@@ -284,14 +282,15 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
         let receiver = lock.withLock { _ -> Waiter<Bool>? in
             let older = left.filter { $0.number < firstNumber }
             guard !older.isEmpty else { return nil }
-            let first = older + (handed.map { [cast($0)] } ?? [])
-            handed = nil
+            let receiver = self.receiver.take()
+            var first = older + (handed.map { [cast($0)] } ?? [])
+            handed = receiver == nil && handed == nil ? nil : first.removeFirst()
             slots.replaceSubrange(..<head, with: first.map { $0 as AnyObject? })
             head = 0
             for batch in first { count(batch) }
+            if end == nil { checkBounds() }
             uncounted = takeUncounted()
-            if end == nil, isAtBound { fullness.store(true, ordering: .relaxed) }
-            return self.receiver.take()
+            return receiver
         }
         unread.change(by: uncounted)
         receiver?.resume(returning: true)
@@ -318,6 +317,15 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
     private var isEmpty: Bool { handed == nil && head == slots.count }
 
     private var isAtBound: Bool { messages >= policy.messages || bytes >= policy.bytes }
+
+    /// Notes whether a bound is reached, once the oldest messages are dropped, if the policy is to drop them.
+    @discardableResult
+    private func checkBounds() -> Bool {
+        guard isAtBound else { return false }
+        if policy.overflow == .dropOldest { dropOldest() }
+        fullness.store(true, ordering: .relaxed)
+        return true
+    }
 
     private func append(_ batch: Batch) {
         slots.append(batch)

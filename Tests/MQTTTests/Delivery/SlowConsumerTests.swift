@@ -85,6 +85,32 @@ struct SlowConsumerTests {
         await bench.stop()
     }
 
+    @Test func `what a receiver leaves counts in the buffer of another one, where the oldest go`() async throws {
+        let server = SubscribingServer()
+        let client = server.scriptedServer.client()
+        try await client.connect()
+        let messages = try await client.subscribe(to: "a", qos: .atMostOnce, buffer: BufferPolicy(messages: 3))
+        var first: MQTTSubscription.Iterator? = messages.makeAsyncIterator()
+        server.send("1", "2", "3", to: "a")
+        #expect(try await first?.next()?.text == "1")
+        server.send("4", "5", "6", to: "a")
+        #expect(await eventually { client.counters.messagesReceived == 6 })
+        var other = messages.makeAsyncIterator()
+        first = nil
+        // When the server has answered this, the other one has what the first one has left.
+        _ = try await client.subscribe(to: "b")
+        #expect(messages.droppedCount == 2)
+        server.send("7", to: "a")
+        // And by now this one as well.
+        _ = try await client.subscribe(to: "c")
+        for (text, dropped) in [("5", 3), ("6", 0), ("7", 0)] {
+            let message = try #require(try await other.next())
+            #expect(message.text == text && message.droppedBefore == dropped)
+        }
+        #expect(messages.droppedCount == 3)
+        await client.disconnect()
+    }
+
     @Test func `a subscription that makes reading pause is named, once for each time`() async throws {
         let bench = try await Bench()
         let client = try await bench.connected()

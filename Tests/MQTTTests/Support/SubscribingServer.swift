@@ -51,11 +51,14 @@ final class SubscribingServer: Sendable {
         step.perform { try? $0.engine.acknowledgeSubscribe(packetID, codes: [code], at: MonotonicClock.now) }
     }
 
-    func send(_ text: String, to topic: String) {
+    /// Sends messages of QoS 0, which arrive in one read.
+    func send(_ texts: String..., to topic: String) {
         scriptedServer.link?.perform { machine in
-            _ = try? machine.engine.publish(
-                topic: topic, payload: Array(text.utf8), qos: .atMostOnce, retain: false, properties: [], token: 1,
-                at: MonotonicClock.now)
+            for text in texts {
+                _ = try? machine.engine.publish(
+                    topic: topic, payload: Array(text.utf8), qos: .atMostOnce, retain: false, properties: [], token: 1,
+                    at: MonotonicClock.now)
+            }
         }
     }
 

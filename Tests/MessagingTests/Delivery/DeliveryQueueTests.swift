@@ -2,6 +2,7 @@ import Messaging
 import Synchronization
 import TestSupport
 import Testing
+import Transport
 
 @Suite(.turns) struct DeliveryQueueTests {
     private struct Failure: Error, Equatable { let name: String }
@@ -405,6 +406,32 @@ import Testing
         #expect(other.isFull && other.connectionIsFull)
         #expect(other.takeBatch()?.count == 10)
         #expect(!other.isFull && !other.connectionIsFull && drained.value == before + 2)
+    }
+
+    @Test func `what a receiver that waits inherits does not count against the bounds of its queue`() async throws {
+        let clock = try ManualClock()
+        let (one, other) = (queue(), queue(messages: 2))
+        for start in [0, 3] { _ = one.push(NumberBatch(start..<(start + 3))) }
+        other.begin(with: one)
+        let receiver = Task(executorPreference: clock.loop) { self.batch(await next(of: other))?.numbers }
+        await clock.waitUntilQuiet()
+        other.inherit(one.abandon())
+        #expect(await receiver.value == [0, 1, 2])
+        #expect(other.takeBatch()?.numbers == [4, 5])
+        #expect(other.droppedCount == 1)
+    }
+
+    @Test func `of what a queue inherits the oldest goes, as of what it gets itself`() {
+        let (one, other) = (queue(), queue(messages: 4))
+        for start in [0, 3] { _ = one.push(NumberBatch(start..<(start + 3))) }
+        other.begin(with: one)
+        _ = other.push(NumberBatch(6..<8))
+        other.inherit(one.abandon())
+        #expect(other.isFull && other.droppedCount == 4)
+        let first = other.takeBatch()
+        #expect(first?.numbers == [4, 5] && first?.gap == 4)
+        let last = other.takeBatch()
+        #expect(last?.numbers == [6, 7] && last?.gap == 0)
     }
 
     @Test func `what the receiver has taken is not kept`() {
