@@ -228,6 +228,7 @@ package final class SubscriptionHandle<Core: ClientCore>: Sendable {
                 return
             }
             places.droppedCount += place.queue.droppedCount
+            heir.expectInheritance()
             core.loop.execute {
                 // Nobody would empty the queue, which would hold up the connection once it is full.
                 route.remove(place.queue)

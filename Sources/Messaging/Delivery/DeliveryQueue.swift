@@ -96,6 +96,8 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
     @safe @exclusivity(unchecked) private var counted = 0
     private let fullness = Atomic(false)
     private let lost = Atomic(0)
+    /// How many other receivers have left messages to this one that have not arrived here. The end comes after them.
+    private let inheritances = Atomic(0)
     private let unread: UnreadBytes
 
     /// - Parameter unread: counts what waits here too.
@@ -120,10 +122,12 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
     // MARK: The connection's side
 
     /// Begins with the batch that comes next in another queue of the same subscription.
-    package func begin(with other: DeliveryQueue) {
-        let number = other.lock.withLock { _ in other.nextNumber }
-        lock.withLock { _ in (firstNumber, nextNumber) = (number, number) }
-    }
+    package func begin(with other: DeliveryQueue) { begin(at: other.lock.withLock { _ in other.nextNumber }) }
+
+    /// Begins after the last batch of a subscription that has ended.
+    package func beginAfterEnd() { begin(at: .max) }
+
+    private func begin(at number: Int) { lock.withLock { _ in (firstNumber, nextNumber) = (number, number) } }
 
     /// Hands a batch over, and resumes a receiver that waits for one.
     package func push(_ batch: Batch) -> DeliveryOutcome {
@@ -190,7 +194,7 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
             if let batch = takeBatch() {
                 // All of a batch may have been dropped while it waited.
                 if batch.count > 0 { return batch }
-            } else if lock.withLock({ _ in isEmpty && end != nil }) {
+            } else if lock.withLock({ _ in isOver }) {
                 return try reachedEnd()
             } else if await !waitForMore() {
                 throw Task.isCancelled ? cancelled() : replaced()
@@ -212,7 +216,7 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
             var waiter: Waiter<Bool>? = waiter
             var replaced: Waiter<Bool>?
             let answer = lock.withLock { _ -> Bool? in
-                if !isEmpty || end != nil { return true }
+                if !isEmpty || isOver { return true }
                 if Task.isCancelled { return false }
                 // Two receivers of one iterator are a mistake of the caller, which the first one reports.
                 replaced = receiver.take()
@@ -275,13 +279,18 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
         return left
     }
 
+    /// Another receiver of the subscription is gone: ``inherit(_:)`` follows with what it has left. From any thread.
+    package func expectInheritance() { inheritances.add(1, ordering: .relaxed) }
+
     /// Puts what another receiver of the subscription has left before everything that waits here, except batches that this
     /// queue has got itself.
     package func inherit(_ left: [Batch]) {
         var uncounted = 0
         let receiver = lock.withLock { _ -> Waiter<Bool>? in
+            inheritances.subtract(1, ordering: .relaxed)
             let older = left.filter { $0.number < firstNumber }
-            guard !older.isEmpty else { return nil }
+            // A receiver may wait for the end alone.
+            if older.isEmpty { return end == nil ? nil : self.receiver.take() }
             let receiver = self.receiver.take()
             var first = older + (handed.map { [cast($0)] } ?? [])
             handed = receiver == nil && handed == nil ? nil : first.removeFirst()
@@ -315,6 +324,9 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
     }
 
     private var isEmpty: Bool { handed == nil && head == slots.count }
+
+    /// Whether the end is all that is left.
+    private var isOver: Bool { isEmpty && end != nil && inheritances.load(ordering: .relaxed) == 0 }
 
     private var isAtBound: Bool { messages >= policy.messages || bytes >= policy.bytes }
 

@@ -24,7 +24,7 @@ extension DeliveryRoute {
 
     package var pausesReading: Bool { policy.overflow == .pauseReading }
 
-    /// Adds a receiver; after the end of the subscription it has nothing to wait for.
+    /// Adds a receiver; after the end of the subscription it gets only what others leave.
     package func add(_ queue: Queue) { receivers.add(queue) }
 
     /// Removes a receiver that was released.
@@ -60,7 +60,10 @@ where Batch.Message: ReplyMessage {
     }
 
     package mutating func add(_ queue: DeliveryQueue<Batch, Failure>) {
-        if let end { return queue.finish(end) }
+        if let end {
+            queue.beginAfterEnd()
+            return queue.finish(end)
+        }
         if let other = queues.first { queue.begin(with: other) }
         queues.append(queue)
     }

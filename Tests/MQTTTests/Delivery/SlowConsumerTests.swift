@@ -85,6 +85,24 @@ struct SlowConsumerTests {
         await bench.stop()
     }
 
+    @Test(arguments: [QoS.atMostOnce, .atLeastOnce, .exactlyOnce])
+    func `a receiver that begins after the end of its subscription gets what another one leaves`(
+        qos: QoS
+    ) async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected()
+        let messages = try await client.subscribe(to: "a", qos: qos)
+        var first: MQTTSubscription.Iterator? = messages.makeAsyncIterator()
+        try await client.publish((0..<3).map { .init(Array("\($0)".utf8), to: "a", qos: qos) }).check()
+        #expect(await eventually { client.counters.messagesReceived == 3 })
+        #expect(try await first?.next()?.text == "0")
+        await client.disconnect()
+        var other = messages.makeAsyncIterator()
+        first = nil
+        for text in ["1", "2", nil] { #expect(try await other.next()?.text == text) }
+        await bench.stop()
+    }
+
     @Test func `what a receiver leaves counts in the buffer of another one, where the oldest go`() async throws {
         let server = SubscribingServer()
         let client = server.scriptedServer.client()

@@ -374,6 +374,7 @@ import Transport
         let begun = one.takeBatch()
         other.begin(with: one)
         for queue in [one, other] { _ = queue.push(NumberBatch(20..<23)) }
+        other.expectInheritance()
         other.inherit([begun?.rest(from: 2)].compactMap(\.self) + one.abandon())
         #expect(one.takeBatch() == nil)
         var numbers: [Int] = []
@@ -388,6 +389,7 @@ import Transport
         let receiver = Task { self.batch(await next(of: other))?.numbers }
         // So that it waits in some of the runs.
         await Task.yield()
+        other.expectInheritance()
         other.inherit(one.abandon())
         #expect(await receiver.value == [0, 1, 2])
     }
@@ -402,6 +404,7 @@ import Transport
         let left = one.abandon()
         #expect(!one.connectionIsFull)
         let before = drained.value
+        other.expectInheritance()
         other.inherit(left)
         #expect(other.isFull && other.connectionIsFull)
         #expect(other.takeBatch()?.count == 10)
@@ -415,6 +418,7 @@ import Transport
         other.begin(with: one)
         let receiver = Task(executorPreference: clock.loop) { self.batch(await next(of: other))?.numbers }
         await clock.waitUntilQuiet()
+        other.expectInheritance()
         other.inherit(one.abandon())
         #expect(await receiver.value == [0, 1, 2])
         #expect(other.takeBatch()?.numbers == [4, 5])
@@ -426,12 +430,36 @@ import Transport
         for start in [0, 3] { _ = one.push(NumberBatch(start..<(start + 3))) }
         other.begin(with: one)
         _ = other.push(NumberBatch(6..<8))
+        other.expectInheritance()
         other.inherit(one.abandon())
         #expect(other.isFull && other.droppedCount == 4)
         let first = other.takeBatch()
         #expect(first?.numbers == [4, 5] && first?.gap == 4)
         let last = other.takeBatch()
         #expect(last?.numbers == [6, 7] && last?.gap == 0)
+    }
+
+    /// The receiver asks before its queue has inherited, or before that ends.
+    @Test(arguments: [true, false])
+    func `a receiver gets what others leave to it before the end, also if it begins after the end`(
+        leavesSomething: Bool
+    ) async throws {
+        let clock = try ManualClock()
+        let (one, other) = (queue(), queue())
+        if leavesSomething { _ = one.push(NumberBatch(0..<3)) }
+        one.finish()
+        other.expectInheritance()
+        let receiver = Task(executorPreference: clock.loop) {
+            var numbers: [Int] = []
+            while case .batch(let batch) = await next(of: other) { numbers += batch.numbers }
+            return numbers
+        }
+        await clock.waitUntilQuiet()
+        other.beginAfterEnd()
+        other.finish()
+        await clock.waitUntilQuiet()
+        other.inherit(one.abandon())
+        #expect(await receiver.value == (leavesSomething ? [0, 1, 2] : []))
     }
 
     @Test func `what the receiver has taken is not kept`() {

@@ -229,6 +229,24 @@ import Testing
         }
     }
 
+    @Test(arguments: [STOMPAckMode.auto, .clientIndividual])
+    func `a receiver that begins after the end of its subscription gets what another one leaves`(
+        mode: STOMPAckMode
+    ) async throws {
+        try await withBroker { broker in
+            let client = try await broker.connected()
+            let messages = try await client.subscribe(to: "/queue/jobs", acknowledgement: mode)
+            var first: STOMPSubscription.Iterator? = messages.makeAsyncIterator()
+            try await client.sendAndConfirm((0..<3).map { STOMPOutgoingMessage("\($0)", to: "/queue/jobs") }).check()
+            #expect(await eventually { client.counters.messagesReceived == 3 })
+            #expect(try await first?.next()?.text == "0")
+            await client.disconnect()
+            var other = messages.makeAsyncIterator()
+            first = nil
+            for text in ["1", "2", nil] { #expect(try await other.next()?.text == text) }
+        }
+    }
+
     @Test func loopMayBeLeftAndEnteredAgain() async throws {
         try await withBroker { broker in
             let client = try await broker.connected()
