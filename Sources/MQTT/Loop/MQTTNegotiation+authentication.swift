@@ -12,7 +12,9 @@ extension MQTTNegotiation {
             core.news.tell(.reauthenticated)
             return endReauthentications(.success(()))
         }
-        let connection = connectionNumber
+        // Events of the read that brought CONNACK come after it.
+        guard core.link.perform({ $0.engine.owesAuthentication }) else { return }
+        let number = authenticationNumber
         let loop = core.loop
         loop.beginWork()
         // The engine accepts no other AUTH until this one is answered.
@@ -27,7 +29,7 @@ extension MQTTNegotiation {
                 let client = core
                 loop.execute {
                     loop.endWork()
-                    client?.negotiation.respond(response, connection: connection)
+                    client?.negotiation.respond(response, authentication: number)
                 }
             }
         }
@@ -53,9 +55,9 @@ extension MQTTNegotiation {
         }
     }
 
-    private func respond(_ response: Result<[UInt8]?, any Error>, connection: Int) {
-        // Ignore a response that arrives after its connection has closed.
-        guard connection == connectionNumber, authenticationTask != nil else { return }
+    private func respond(_ response: Result<[UInt8]?, any Error>, authentication: Int) {
+        // Ignore a response that arrives after CONNACK, or after its connection has closed.
+        guard authentication == authenticationNumber else { return }
         authenticationTask = nil
         let now = core.loop.now
         do {

@@ -13,15 +13,15 @@ final class MQTTNegotiation: @unchecked Sendable {
     /// The client, which owns this object; set before anything else.
     unowned var core: MQTTClientCore!
     var settings: MQTTSettings { core.settings }
-    /// Counts the connections that were opened.
-    private(set) var connectionNumber = 0
+    /// Counts the authentications that have ended, with CONNACK or with their connection.
+    private(set) var authenticationNumber = 0
     /// The versions that are left to try.
     private var versionsLeft: [MQTTVersion]
     /// Where servers referred the client to; nil as long as none did.
     let redirection = Lock<MQTTRedirection?>(nil)
     /// The callers that wait until a renewed authentication is complete.
     var reauthentications: [PendingCall<Result<Void, MQTTError>>] = []
-    /// Responds to the server's last AUTH; ends with the connection.
+    /// Responds to the server's last AUTH.
     var authenticationTask: Task<Void, Never>?
     // Small fields are next to each other, because every idle client has this object.
     var blockedSession = MQTTBlockedSession()
@@ -73,7 +73,6 @@ final class MQTTNegotiation: @unchecked Sendable {
         isAccepted = false
         awaitsConnack = true
         serverFailed = false
-        connectionNumber += 1
         if acceptedServer != 0, acceptedServer != hashOfServer { core.link.perform { $0.engine.serverChanges() } }
     }
 
@@ -96,6 +95,8 @@ final class MQTTNegotiation: @unchecked Sendable {
     func accepted(_ info: MQTTConnectionInfo) {
         isAccepted = true
         awaitsConnack = false
+        // The server may not have waited for the last response.
+        endAuthentication()
         wasAcceptedSinceStop = true
         refusals = 0
         acceptedServer = hashOfServer
@@ -219,9 +220,15 @@ final class MQTTNegotiation: @unchecked Sendable {
         }
         if awaitsConnack { unansweredConnect = core.loop.now }
         awaitsConnack = false
+        endAuthentication()
+        blockedSession.connectionClosed(wasAccepted: isAccepted)
+    }
+
+    /// The server waits for no response any more.
+    private func endAuthentication() {
+        authenticationNumber += 1
         authenticationTask?.cancel()
         authenticationTask = nil
-        blockedSession.connectionClosed(wasAccepted: isAccepted)
     }
 
     // MARK: After a failure

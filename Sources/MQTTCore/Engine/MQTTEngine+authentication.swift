@@ -50,6 +50,9 @@ extension MQTTEngine {
         }
     }
 
+    /// Whether the peer waits for our AUTH.
+    package var owesAuthentication: Bool { authentication.turn == .ours }
+
     mutating func receivedAuth(
         _ auth: MQTTPacket.Auth, at now: Int64, into effects: inout MQTTEffects
     ) throws(MQTTProtocolError) {

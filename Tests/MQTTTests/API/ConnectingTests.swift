@@ -4,6 +4,7 @@ import MQTTCore
 import Synchronization
 import TestSupport
 import Testing
+import Transport
 
 @Suite("Client: versions, other servers, authentication", .turns)
 struct ConnectingTests {
@@ -272,6 +273,44 @@ struct ConnectingTests {
             ($0 as? MQTTError)?.code == .badCredentials && ($0 as? MQTTError)?.underlying is NoKey
         }
         #expect(server.connectionCount == 1)
+    }
+
+    /// CONNACK arrives together with AUTH, or while the app makes its response, which may fail.
+    @Test(arguments: [true, false], [true, false])
+    func `a server may accept a client without waiting for the response that it has asked for`(
+        atOnce: Bool, fails: Bool
+    ) async throws {
+        struct NoKey: Error {}
+        let clock = try ManualClock()
+        let connect = Mutex<ScriptedServer.Step?>(nil)
+        let connected = PendingCall<Void>()
+        let server = ScriptedServer(clock: clock) { step in
+            switch step.event {
+            case .connectReceived:
+                connect.withLock { $0 = step }
+                step.authenticate(.continueAuthentication, [2])
+                if atOnce { step.accept() }
+            case .authenticationReceived: Issue.record("The client has sent a response that is too late.")
+            default: break
+            }
+        }
+        let client = server.client {
+            $0.version = .v5_0
+            $0.authentication = MQTTAuthentication(method: "X") {
+                nil
+            } respond: { _ in
+                if !atOnce { connect.withLock { $0 }?.accept() }
+                await connected.answer()
+                if fails { throw NoKey() }
+                return [1]
+            }
+        }
+        try await client.connect()
+        connected.end(())
+        // Until the response has been handled.
+        await clock.advance(by: .milliseconds(1))
+        #expect(client.state.isConnected && server.connectionCount == 1)
+        await client.disconnect()
     }
 
     /// While the client connects, and when it is connected, with the server's Maximum Packet Size.
