@@ -25,7 +25,8 @@ struct MQTTWithheldMessages: Sendable {
         // If all receivers acknowledge manually, that is up to them.
         guard routes.contains(where: { $0.acknowledgement == .automatic }) else { return }
         if messages.count >= 1024, messages.count == messages.capacity {
-            // Those that a receiver has acknowledged meanwhile; not again before there are twice as many.
+            // Those that a subscription with manual acknowledgement has acknowledged meanwhile; not again before there are
+            // twice as many.
             removeAcknowledged(engine)
             messages.reserveCapacity(2 * messages.count)
         }
