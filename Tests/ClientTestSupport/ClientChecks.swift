@@ -303,6 +303,16 @@ package enum ClientChecks {
         await thaw()
         try await second.value
         #expect(await changes.next() == .ended(after: 20_000_000_000))
+        // So is the end of the wait.
+        await freeze()
+        let third = sendMore()
+        await clock.advance(by: .seconds(20))
+        #expect(await changes.next() == .began)
+        third.cancel()
+        await #expect(throws: (any Error).self) { try await third.value }
+        await clock.advance(by: .seconds(10))
+        #expect(await changes.next() == .ended(after: 20_000_000_000))
+        await thaw()
         await client.disconnect()
     }
 
