@@ -79,9 +79,9 @@ extension MQTTClient {
     ///     try await client.connect()
     ///     for try await job in jobs { … }
     ///
-    /// While the client is connected, SUBSCRIBE is sent at once. ``MQTTEvent/subscribed(filter:_:)`` reports the server's
-    /// answer, which ``MQTTSubscription/reasonCodes`` does not hold. A refusal and an invalid filter are thrown by the
-    /// sequence. Otherwise as ``subscribe(to:qos:buffer:acknowledgement:noLocal:retainAsPublished:retainHandling:properties:)-(String,_,_,_,_,_,_,_)``,
+    /// While the client is connected, SUBSCRIBE is sent at once. ``MQTTSubscription/reasonCodes`` does not hold the server's
+    /// answer: ``MQTTEvent/subscribed(filter:_:)`` reports a grant, ``MQTTEvent/subscriptionLost(filter:_:)`` a refusal. The
+    /// refusal of its last filter, and an invalid filter, are thrown by the sequence. Otherwise as ``subscribe(to:qos:buffer:acknowledgement:noLocal:retainAsPublished:retainHandling:properties:)-(String,_,_,_,_,_,_,_)``,
     /// with the same parameters; the sequence ends when the client stops connecting, so declare it again after
     /// ``disconnect()``.
     public nonisolated func subscription(

@@ -34,7 +34,8 @@ public enum MQTTEvent: ClientEvent {
     case unsubscribed(filter: String)
     /// The server granted a subscription after a reconnect, with this reason code.
     case resubscribed(filter: String, MQTTReasonCode)
-    /// The server refused a subscription after a reconnect: its sequence has thrown.
+    /// The server refused a filter of a declared subscription, or of any subscription after a reconnect. The sequence throws
+    /// when it has lost its last filter.
     case subscriptionLost(filter: String, MQTTReasonCode)
     /// A received message was acknowledged and dropped, because its topic or its properties are invalid; see
     /// ``MQTTConfiguration/dropsInvalidMessages``.

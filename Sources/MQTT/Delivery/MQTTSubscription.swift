@@ -25,7 +25,8 @@ public struct MQTTSubscription: MessageSubscription {
     /// The topic filters; empty for the messages that match no subscription.
     public var filters: [String] { handle.route.requests.map(\.filter) }
     /// The server's answer to each filter when the subscription was made: the QoS that it granted, or why it refused
-    /// [MQTT-3.9.3-1]. Empty for a declared subscription; ``MQTTEvent/subscribed(filter:_:)`` reports its answers.
+    /// [MQTT-3.9.3-1]. Empty for a declared subscription; ``MQTTEvent/subscribed(filter:_:)`` and
+    /// ``MQTTEvent/subscriptionLost(filter:_:)`` report its answers.
     public let reasonCodes: [MQTTReasonCode]
     /// The properties of SUBACK: Reason String, user properties; 5.0 only.
     public let grantProperties: MQTTProperties

@@ -47,7 +47,7 @@ public enum STOMPEvent: ClientEvent {
     case messagesLeftUnanswered(destination: String, count: Int)
     /// The server confirmed a subscription after a reconnect.
     case resubscribed(destination: String)
-    /// The server refused a subscription after a reconnect: its sequence has thrown.
+    /// The server refused a declared subscription, or any subscription after a reconnect: its sequence has thrown.
     case subscriptionLost(destination: String, STOMPError)
     /// The server sent a frame that the specification does not define; it is ignored.
     case unknownFrameReceived(STOMPFrame)
