@@ -79,6 +79,8 @@ package struct MotionsOptions: Sendable {
     package var keepAlive: Int
     package var qos: Int
     package var keepsSession: Bool
+    /// The session is kept for an identifier that no later run has.
+    package var losesSession: Bool
 
     package static func parse(
         _ arguments: [String], environment: [String: String]
@@ -95,6 +97,7 @@ package struct MotionsOptions: Sendable {
         keepAlive = try arguments.integer(.keepAlive, in: 0...65_535) ?? 60
         qos = try arguments.integer(.qos, in: 0...2) ?? 0
         keepsSession = arguments.has(.keepSession)
+        losesSession = keepsSession && !arguments.has(.deviceID) && !arguments.has(.name)
     }
 }
 

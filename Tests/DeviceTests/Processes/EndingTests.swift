@@ -64,6 +64,15 @@ struct EndingTests {
         #expect(device.lines().last?.hasPrefix("summary: 0 motions sent") == true)
     }
 
+    @Test(arguments: [[], ["--device-id", "K"]])
+    func `a session is kept for those who can come back to it, and the others are warned`(name: [String]) async throws {
+        let device = try await DeviceProgram.motions.start(["--keep-session", "--interval", "0", "--no-page"] + name)
+        try await device.waitForLine(containing: "pitch: ")
+        #expect(try await device.end() == .exited(0))
+        let warnings = device.lines(.errors).filter { $0.hasPrefix("WARNING: --keep-session without --device-id") }
+        #expect(warnings.count == (name.isEmpty ? 1 : 0), "\(device.report)")
+    }
+
     @Test(arguments: DeviceProgram.allCases)
     func `a reader that has seen enough is no failure`(program: DeviceProgram) async throws {
         let shell = try await ChildProcess.start(
