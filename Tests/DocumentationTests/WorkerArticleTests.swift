@@ -108,6 +108,34 @@ struct WorkerArticleTests {
         await broker.stop()
     }
 
+    @Test func `A meter that is stopped before it runs ends all the same`() async throws {
+        let broker = try await LoopbackBroker.start()
+        let scratch = try ScratchDirectory("stopped-meter")
+        let meter = makeMeter(try broker.mqttURL, store: scratch.path)
+        let (held, letGo) = AsyncStream<Void>.makeStream()
+        let running = Task {
+            for await _ in held {}
+            try await runMeter(meter, read: { 21.5 }, log: { _ in })
+        }
+        stopMeter(running, meter)
+        #expect(await eventually { running.isCancelled })
+        letGo.finish()
+        try await withTimeout(.patience, "the meter") { try await running.value }
+        #expect(!meter.state.isConnected)
+        await broker.stop()
+    }
+
+    @Test func `A signal is not lost that comes as soon as it is handled`() async throws {
+        for _ in 0..<20 {
+            let (signals, signal) = AsyncStream<Void>.makeStream()
+            // One that has no effect where it is not handled.
+            let source = await onSignal(SIGURG) { signal.yield() }
+            kill(getpid(), SIGURG)
+            try await withTimeout(.patience, "the signal") { for await _ in signals.prefix(1) {} }
+            source.cancel()
+        }
+    }
+
     @MainActor @Test func `A model without an attribute for its actor shows and reports readings`() async throws {
         let broker = try await LoopbackBroker.start()
         let model = RoomModel(client: MQTTClient(try broker.mqttURL, clientID: "phone"))

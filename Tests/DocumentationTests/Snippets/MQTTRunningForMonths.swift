@@ -49,20 +49,35 @@ func end(_ client: MQTTClient) async {
     await client.disconnect()
 }
 
-/// Ends the client on Ctrl-C and on SIGTERM, for as long as the sources are kept.
-func endOnSignal(_ client: MQTTClient) -> [any DispatchSourceSignal] {
-    [SIGINT, SIGTERM].map { number in
-        signal(number, SIG_IGN)
-        let source = DispatchSource.makeSignalSource(signal: number)
-        source.setEventHandler { @Sendable in Task { await end(client) } }
-        source.resume()
-        return source
+/// Calls `handle` on a signal from now on, for as long as the source is kept.
+func onSignal(_ number: Int32, _ handle: @escaping @Sendable () -> Void) async -> any DispatchSourceSignal {
+    let source = DispatchSource.makeSignalSource(signal: number)
+    source.setEventHandler { @Sendable in handle() }
+    // Until Dispatch has registered the source, a signal ends the program as usual, and none is lost.
+    await withCheckedContinuation { registered in
+        source.setRegistrationHandler { @Sendable in registered.resume() }
+        source.activate()
     }
+    #if canImport(Darwin)
+        // There the signal would end the program now too. Dispatch sees it nevertheless.
+        signal(number, SIG_IGN)
+    #endif
+    return source
 }
 
 func runMeterProgram() async throws {
     let client = makeMeter("mqtts://broker.example.com", store: "/var/lib/meter/session")
-    let signals = endOnSignal(client)
-    try await runMeter(client, read: { 21.5 }, log: { print($0) })
-    withExtendedLifetime(signals) {}
+    let meter = Task { try await runMeter(client, read: { 21.5 }, log: { print($0) }) }
+    let stop = { @Sendable in stopMeter(meter, client) }
+    let signals = await [onSignal(SIGINT, stop), onSignal(SIGTERM, stop)]
+    defer { for signal in signals { signal.cancel() } }
+    try await meter.value
+}
+
+/// Ends the meter, also before it runs: the client is idle then, and `end` alone would end nothing.
+func stopMeter(_ meter: Task<Void, any Error>, _ client: MQTTClient) {
+    Task {
+        await end(client)
+        meter.cancel()
+    }
 }

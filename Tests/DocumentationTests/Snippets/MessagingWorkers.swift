@@ -59,11 +59,18 @@ func runWorker(_ url: String) async throws {
     let client = STOMPClient(url)
     await client.start()
     let worker = Task { try await billOrders(client) }
-    signal(SIGTERM, SIG_IGN)
     let termination = DispatchSource.makeSignalSource(signal: SIGTERM)
     termination.setEventHandler { @Sendable in worker.cancel() }
-    termination.resume()
+    // Until Dispatch has registered the source, a signal ends the program as usual, and none is lost.
+    await withCheckedContinuation { registered in
+        termination.setRegistrationHandler { @Sendable in registered.resume() }
+        termination.activate()
+    }
     defer { termination.cancel() }
+    #if canImport(Darwin)
+        // There the signal would end the program now too. Dispatch sees it nevertheless.
+        signal(SIGTERM, SIG_IGN)
+    #endif
     try await worker.value
     await client.disconnect()
 }
