@@ -18,9 +18,9 @@ func workOffOrders() async throws {
     try await client.withConnection { client in
         try await client.sendAndConfirm("one pizza", to: "/queue/orders")
         let orders = try await client.subscribe(to: "/queue/orders", acknowledgement: .clientIndividual)
-        for try await order in orders {
+        for try await order in orders where !order.isStale {
             print(order.text ?? "")
-            try order.acknowledge()
+            try? order.acknowledge()  // Throws if the connection was lost meanwhile: the order comes again.
         }
     }
 }

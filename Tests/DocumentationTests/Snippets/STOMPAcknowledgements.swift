@@ -5,29 +5,18 @@ import Synchronization
 func processOrders(client: STOMPClient) async throws {
     let orders = try await client.subscribe(
         to: "/queue/orders", acknowledgement: .clientIndividual, options: STOMPSubscribeOptions(prefetch: 50))
-    for try await order in orders {
-        if isComplete(order) {
-            try order.acknowledge()
-        } else {
-            try order.reject(requeue: false)
-        }
-    }
-}
-
-func isComplete(_ order: STOMPMessage) -> Bool { order.text?.contains("pizza") == true }
-
-func processFresh(client: STOMPClient) async throws {
-    let orders = try await client.subscribe(to: "/queue/orders", acknowledgement: .clientIndividual)
+    // After a reconnect the buffer may hold messages that the broker delivers again.
     for try await order in orders where !order.isStale {
-        print(order.text ?? "")
         do {
-            try order.acknowledge()
+            if isComplete(order) { try order.acknowledge() } else { try order.reject(requeue: false) }
         } catch {
             // The connection was lost during the work: the order comes again.
             guard error.code == .stale else { throw error }
         }
     }
 }
+
+func isComplete(_ order: STOMPMessage) -> Bool { order.text?.contains("pizza") == true }
 
 extension STOMPDestination<String> {
     // The exchange behind /topic/, so that a durable subscription keeps the dead letters.
@@ -77,9 +66,10 @@ func watchNews() async throws {
     let news = try await client.subscribe(
         to: "/topic/news", acknowledgement: .clientIndividual,
         options: STOMPSubscribeOptions(durableName: "reader-1-news"))
-    for try await item in news {
+    for try await item in news where !item.isStale {
         print(item.text ?? "")
-        try item.acknowledge()
+        // Throws if the connection was lost meanwhile: the item comes again.
+        try? item.acknowledge()
     }
 }
 

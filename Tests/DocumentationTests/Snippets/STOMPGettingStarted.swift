@@ -6,9 +6,10 @@ func workOnOrders() async throws {
     let client = STOMPClient("stomp://localhost")
     try await client.withConnection { client in
         let orders = try await client.subscribe(to: "/queue/orders", acknowledgement: .clientIndividual)
-        for try await order in orders {
+        for try await order in orders where !order.isStale {
             print(order.text ?? "\(order.body.count) bytes")
-            try order.acknowledge()
+            // Throws if the connection was lost meanwhile: the order comes again.
+            try? order.acknowledge()
         }
     }
 }
@@ -26,9 +27,10 @@ func readOneOrder(client: STOMPClient) async throws {
 func printOrdersInATask(client: STOMPClient) -> Task<Void, Never> {
     Task {
         do throws(STOMPError) {
-            for try await order in try await client.subscribe(to: "/queue/orders", acknowledgement: .clientIndividual) {
+            let orders = try await client.subscribe(to: "/queue/orders", acknowledgement: .clientIndividual)
+            for try await order in orders where !order.isStale {
                 print(order.text ?? "")
-                try order.acknowledge()
+                try? order.acknowledge()
             }
         } catch {
             if error.code != .cancelled { print(error.message) }

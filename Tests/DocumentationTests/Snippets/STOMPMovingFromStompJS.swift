@@ -7,7 +7,9 @@ func acknowledgeOrders() async throws {
     let client = STOMPClient("wss://example.com/ws", configuration: configuration)
     try await client.connect()
     try await client.send("one pizza", to: "/queue/orders")
-    for try await order in try await client.subscribe(to: "/queue/orders", acknowledgement: .clientIndividual) {
-        try order.acknowledge()
+    let orders = try await client.subscribe(to: "/queue/orders", acknowledgement: .clientIndividual)
+    for try await order in orders where !order.isStale {
+        // Throws if the connection was lost meanwhile: the order comes again.
+        try? order.acknowledge()
     }
 }

@@ -7,8 +7,10 @@ func takeOrders() async throws {
     let client = STOMPClient("stomp://localhost", configuration: configuration)
     try await client.connect()
     try await client.sendAndConfirm("one pizza", to: "/queue/orders")
-    for try await order in try await client.subscribe(to: "/queue/orders", acknowledgement: .clientIndividual) {
+    let orders = try await client.subscribe(to: "/queue/orders", acknowledgement: .clientIndividual)
+    for try await order in orders where !order.isStale {
         print(order.text ?? "")
-        try order.acknowledge()
+        // Throws if the connection was lost meanwhile: the order comes again.
+        try? order.acknowledge()
     }
 }

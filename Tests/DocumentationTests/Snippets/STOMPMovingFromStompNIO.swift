@@ -5,9 +5,10 @@ func readParcels() async throws {
     let client = STOMPClient("stomp://localhost")
     try await client.withConnection { client in
         let parcels = try await client.subscribe(to: "/queue/parcels", acknowledgement: .clientIndividual)
-        for try await parcel in parcels {
+        for try await parcel in parcels where !parcel.isStale {
             print(parcel.text ?? "")
-            try parcel.acknowledge()
+            // Throws if the connection was lost meanwhile: the parcel comes again.
+            try? parcel.acknowledge()
         }
     }
 }
