@@ -25,8 +25,6 @@ final class MQTTFilterEntry {
     /// Whether the session of the server may have something else than ``lastGranted`` says: a SUBSCRIBE was not answered or
     /// not written, or the session may be another.
     var isUncertain = false
-    /// Whether a route was added that the server's retained messages have not been sent for.
-    var wantsRetained = false
     /// Whether the server of this connection has granted the filter, or is about to answer.
     var isAtServer: Bool { granted != nil || pending != 0 }
     /// `$share/a/x`, `$share/b/x` and `x` are three filters at the server but one in the router's tree: the entry in the
@@ -104,7 +102,6 @@ final class MQTTFilterEntry {
         let isKept = mayBeKept && lastGranted != nil
         guard hasOptions, isAtServer || isKept else { return request }
         var handlings = callers[unwritten...].map(\.retainHandling)
-        if wantsRetained { handlings.append(.sendAtSubscribe) }
         if isKept, request.retainHandling != .doNotSend { handlings.append(.sendIfNew) }
         var next = request
         next.retainHandling = Self.strongest(handlings)
@@ -133,9 +130,7 @@ final class MQTTFilterEntry {
         lastGranted = code
         wasGranted = true
         // Of an earlier one: what follows may still change it.
-        guard request == pending else { return }
-        isUncertain = false
-        wantsRetained = false
+        if request == pending { isUncertain = false }
     }
 
     /// The callers whose SUBSCRIBE is not written get the answer to this one.

@@ -196,7 +196,6 @@ final class MQTTRouter {
             // [MQTT 5.0 4.8.2].
             let asksForRetained =
                 isNew && request.retainHandling == .sendAtSubscribe && MQTTTopicFilter.shared(request.filter) == nil
-            if asksForRetained { entry.wantsRetained = true }
             return (entry, asksMore || asksForRetained || !entry.isAtServer)
         }
         entryCount += 1

@@ -293,4 +293,21 @@ struct FurtherSubscriptionTests {
         for messages in [first, second] { #expect(try await messages.first(1).map(\.text) == ["x"]) }
         await client.disconnect()
     }
+
+    @Test func `retained messages that a refused subscription wanted are not asked for by the next one`() async throws {
+        let server = SubscribingServer()
+        let client = server.scriptedServer.client { $0.version = .v5_0 }
+        try await client.connect()
+        let first = try await client.subscribe(to: "a", qos: .atMostOnce)
+        server.setWithholding(true)
+        let second = client.subscription(to: "a")
+        #expect(await eventually { server.unansweredCount == 1 })
+        server.setWithholding(false)
+        server.answer(.notAuthorized)
+        #expect(try await end(of: second).code == .refused)
+        let third = try await client.subscribe(to: "a", qos: .exactlyOnce, retainHandling: .doNotSend)
+        #expect(server.subscribed.map(\.retainHandling) == [.sendAtSubscribe, .sendAtSubscribe, .doNotSend])
+        withExtendedLifetime((first, third)) {}
+        await client.disconnect()
+    }
 }
