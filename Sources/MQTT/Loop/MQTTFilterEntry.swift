@@ -14,7 +14,7 @@ final class MQTTFilterEntry {
     var callers: [Caller] = []
     /// The server's answer on the connection that is open.
     var granted: MQTTReasonCode?
-    /// The server's last answer in the session that it has, on any of its connections.
+    /// The server's last grant in the session that it has, on any of its connections.
     var lastGranted: MQTTReasonCode?
     /// Whether any session of the server has granted the filter.
     private(set) var wasGranted = false
@@ -95,14 +95,11 @@ final class MQTTFilterEntry {
     /// a route that asks with this SUBSCRIBE wants them. One that kept the session may have lost it nevertheless, and
     /// sends them then.
     ///
-    /// - Parameters:
-    ///   - hasOptions: whether SUBSCRIBE can say which retained messages are wanted. Before 5.0 it cannot.
-    ///   - mayBeKept: whether this is the first SUBSCRIBE of a connection whose server kept the session.
-    func nextRequest(hasOptions: Bool, mayBeKept: Bool) -> MQTTSubscriptionRequest {
-        let isKept = mayBeKept && lastGranted != nil
-        guard hasOptions, isAtServer || isKept else { return request }
+    /// - Parameter hasOptions: whether SUBSCRIBE can say which retained messages are wanted. Before 5.0 it cannot.
+    func nextRequest(hasOptions: Bool) -> MQTTSubscriptionRequest {
+        guard hasOptions, isAtServer || lastGranted != nil else { return request }
         var handlings = callers[unwritten...].map(\.retainHandling)
-        if isKept, request.retainHandling != .doNotSend { handlings.append(.sendIfNew) }
+        if !isAtServer, request.retainHandling != .doNotSend { handlings.append(.sendIfNew) }
         var next = request
         next.retainHandling = Self.strongest(handlings)
         return next

@@ -9,10 +9,8 @@ extension MQTTSubscriptions {
     /// ``MQTTConfiguration/maximumFiltersPerRequest`` in each. One that the server may have refused by ending the
     /// connection has a packet of its own, and so has each one once the server has not answered all filters of a packet.
     ///
-    /// - Parameters:
-    ///   - comesFirst: whether the packets precede the messages of a new connection.
-    ///   - sessionPresent: as in CONNACK of that connection.
-    func send(_ keys: [ByteKey], comesFirst: Bool = false, sessionPresent: Bool = false) {
+    /// - Parameter comesFirst: whether the packets precede the messages of a new connection.
+    func send(_ keys: [ByteKey], comesFirst: Bool = false) {
         let (hasOptions, hasIdentifiers, apart) = core.link.perform { machine in
             let version = machine.engine.version
             return (
@@ -24,9 +22,7 @@ extension MQTTSubscriptions {
         let (groups, identified) = group(keys, hasIdentifiers: hasIdentifiers)
         var packets: [SubscribePacket] = []
         func add(_ keys: [ByteKey], _ properties: MQTTProperties) {
-            let requests = keys.compactMap {
-                router.entries[$0]?.nextRequest(hasOptions: hasOptions, mayBeKept: sessionPresent)
-            }
+            let requests = keys.compactMap { router.entries[$0]?.nextRequest(hasOptions: hasOptions) }
             packets.append(SubscribePacket(keys: keys, requests: requests, properties: properties))
         }
         for group in groups {
@@ -206,7 +202,7 @@ extension MQTTSubscriptions {
         .map(\.key)
         let asked = Set(keys)
         for (key, entry) in router.entries where !asked.contains(key) { entry.granted = entry.lastGranted }
-        send(keys, comesFirst: true, sessionPresent: sessionPresent)
+        send(keys, comesFirst: true)
     }
 
     // MARK: Responses

@@ -19,10 +19,13 @@ struct ResubscribingTests {
         private let maximumQoS: [QoS]
         /// The connections that end before CONNACK.
         private let ending: Set<Int>
+        /// The QoS with which no filter is granted.
+        private let refused: QoS?
 
-        init(maximumQoS: [QoS] = [], ending: Set<Int> = []) {
+        init(maximumQoS: [QoS] = [], ending: Set<Int> = [], refused: QoS? = nil) {
             self.maximumQoS = maximumQoS
             self.ending = ending
+            self.refused = refused
             let server = ScriptedServer { [weak self] step in self?.handle(step) }
             scripted.withLock { $0 = server }
         }
@@ -43,7 +46,10 @@ struct ResubscribingTests {
             case .subscribeReceived(let packet):
                 seen.withLock { $0.append((step.connection, packet.subscriptions)) }
                 step.perform { machine in
-                    let codes = packet.subscriptions.map { MQTTReasonCode(rawValue: min($0.qos, maximum).rawValue) }
+                    let codes = packet.subscriptions.map {
+                        $0.qos == refused
+                            ? .unspecifiedError : MQTTReasonCode(rawValue: min($0.qos, maximum).rawValue)
+                    }
                     try? machine.engine.acknowledgeSubscribe(packet.packetID, codes: codes, at: MonotonicClock.now)
                 }
             default: break
@@ -171,6 +177,20 @@ struct ResubscribingTests {
         #expect(await eventually { keeping.requests(on: 2).count == 2 })
         #expect(keeping.requests(on: 2).last?.retainHandling == .sendAtSubscribe)
         withExtendedLifetime((messages, further, third)) {}
+        await client.disconnect()
+    }
+
+    @Test func `a refused further subscription does not bring another one its retained messages again`() async throws {
+        let keeping = KeepingServer(refused: .exactlyOnce)
+        let (client, messages) = try await declared(keeping, .v5_0)
+        await client.suspend()
+        let further = client.subscription(to: "plain", qos: .exactlyOnce)
+        client.resume()
+        #expect(await eventually { keeping.requests(on: 2).count == 2 })
+        #expect(keeping.requests(on: 2).map(\.qos) == [.exactlyOnce, .atMostOnce])
+        // In the session that was kept, the filter is still subscribed.
+        #expect(keeping.requests(on: 2).map(\.retainHandling) == [.sendAtSubscribe, .sendIfNew])
+        withExtendedLifetime((messages, further)) {}
         await client.disconnect()
     }
 
