@@ -25,6 +25,8 @@ final class MQTTFilterEntry {
     /// Whether the session of the server may have something else than ``lastGranted`` says: a SUBSCRIBE was not answered or
     /// not written, or the session may be another.
     var isUncertain = false
+    /// Whether routes have gone that the SUBSCRIBE asked for that was written last: the next one asks for something else.
+    private(set) var asksLess = false
     /// Whether the server of this connection has granted the filter, or is about to answer.
     var isAtServer: Bool { granted != nil || pending != 0 }
     /// `$share/a/x`, `$share/b/x` and `x` are three filters at the server but one in the router's tree: the entry in the
@@ -70,7 +72,7 @@ final class MQTTFilterEntry {
         return asksMore
     }
 
-    /// Removes a route that the server refused, and what it asked for.
+    /// Removes a route, and what it asked for.
     func remove(_ route: MQTTRoute) {
         routes.removeAll { $0 === route }
         let filter = request.filter
@@ -78,9 +80,11 @@ final class MQTTFilterEntry {
             route.requests.filter { $0.filter.hasSameBytes(as: filter) }.map { (request: $0, route: route) }
         }
         guard let first = others.first else { return }
+        let before = (request, properties)
         request = first.request
         setProperties(of: first.route)
         for other in others.dropFirst() { _ = add(other.request, of: other.route) }
+        if before != (request, properties) { asksLess = true }
     }
 
     private func setProperties(of route: MQTTRoute) {
@@ -133,6 +137,7 @@ final class MQTTFilterEntry {
     /// The callers whose SUBSCRIBE is not written get the answer to this one.
     func subscribeWritten(_ token: UInt64, at now: Int64) {
         pending = token
+        asksLess = false
         if firstRequest == 0 { firstRequest = token }
         for index in unwritten..<callers.count {
             callers[index].request = token

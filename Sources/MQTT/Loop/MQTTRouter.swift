@@ -223,7 +223,7 @@ final class MQTTRouter {
         for request in route.requests {
             let key = ByteKey(request.filter)
             guard let entry = entries[key], entry.routes.contains(where: { $0 === route }) else { continue }
-            entry.routes.removeAll { $0 === route }
+            entry.remove(route)
             _ = entry.takeCallers { $0.route === route }
             if entry.routes.isEmpty {
                 _ = removeEntry(key)

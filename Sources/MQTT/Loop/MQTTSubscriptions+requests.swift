@@ -316,7 +316,7 @@ extension MQTTSubscriptions {
 
     /// A SUBSCRIBE failed for one of its filters: the routes that asked with it fail. The others continue if the server has
     /// granted the filter on this connection or is about to answer another SUBSCRIBE; if it granted them on an earlier one, they
-    /// are asked for again without what was refused.
+    /// are asked for again without what was refused, also where the route that had asked for that has ended.
     ///
     /// - Parameters:
     ///   - request: the SUBSCRIBE; 0 if it could not be written.
@@ -330,11 +330,14 @@ extension MQTTSubscriptions {
         }
         if othersContinue { entry.takeBack(&callers, where: { $0.wait == nil }) }
         let isAtServer = othersContinue || entry.isAtServer || !entry.callers.isEmpty
-        let leavesOthers = entry.routes.contains { route in !callers.contains { $0.route === route } }
-        if callers.contains(where: { $0.wait == nil }) || !isAtServer && callers.isEmpty {
+        let othersAskLess =
+            callers.isEmpty
+            ? entry.asksLess && request != 0
+            : entry.routes.contains { route in !callers.contains { $0.route === route } }
+        if callers.contains(where: { $0.wait == nil }) || !isAtServer && callers.isEmpty && !othersAskLess {
             core.news.tell(.subscriptionLost(filter: key.text, reason(of: error, for: key.text)))
         }
-        if isAtServer || leavesOthers && !callers.isEmpty {
+        if isAtServer || othersAskLess {
             for caller in callers { withdraw(caller.route, from: key, error) }
             if !isAtServer { send([key]) }
         } else {

@@ -11,6 +11,15 @@ import Transport
 struct FurtherSubscriptionTests {
     private func isRefusal(_ error: any Error) -> Bool { (error as? MQTTError)?.code == .refused }
 
+    /// Waits until the filter, the only one of the client, has this many subscriptions.
+    private func expectSubscriptions(_ count: Int, of client: MQTTClient) async {
+        let core = client.core
+        #expect(
+            await eventually {
+                await core.loop.result { core.subscriptions.router.orderedEntries.map(\.value.routes.count) } == [count]
+            })
+    }
+
     // MARK: The server's answers
 
     @Test func `each of two subscribes to a filter returns with the answer to its own SUBSCRIBE`() async throws {
@@ -257,11 +266,7 @@ struct FurtherSubscriptionTests {
         await client.suspend()
         let awaited = Task { isAwaited ? try await client.subscribe(to: "a", qos: .exactlyOnce) : nil }
         let declared = isAwaited ? nil : client.subscription(to: "a", qos: .exactlyOnce)
-        let core = client.core
-        #expect(
-            await eventually {
-                await core.loop.result { core.subscriptions.router.orderedEntries.map(\.value.routes.count) } == [2]
-            })
+        await expectSubscriptions(2, of: client)
         server.setWithholding(true)
         client.resume()
         #expect(await eventually { server.unansweredCount == 1 })
@@ -309,5 +314,65 @@ struct FurtherSubscriptionTests {
         #expect(server.subscribed.map(\.retainHandling) == [.sendAtSubscribe, .sendAtSubscribe, .doNotSend])
         withExtendedLifetime((first, third)) {}
         await client.disconnect()
+    }
+
+    // MARK: Further ones that have ended
+
+    /// By a call that is cancelled, and declared.
+    @Test(arguments: [true, false])
+    func `a further subscription that ends before it is refused is not asked for on the next connection`(
+        isAwaited: Bool
+    ) async throws {
+        let server = SubscribingServer()
+        let client = server.scriptedServer.client { $0.requestTimeout = .patience }
+        try await client.connect()
+        let first = try await client.subscribe(to: "a", qos: .atMostOnce)
+        server.setWithholding(true)
+        let awaited = Task { isAwaited ? try await client.subscribe(to: "a", qos: .exactlyOnce) : nil }
+        var declared = isAwaited ? nil : client.subscription(to: "a", qos: .exactlyOnce)
+        #expect(await eventually { server.unansweredCount == 1 })
+        awaited.cancel()
+        _ = await awaited.result
+        withExtendedLifetime(declared) {}
+        declared = nil
+        await expectSubscriptions(1, of: client)
+        server.answer(.unspecifiedError)
+        try await expectContinues(first, of: client, at: server)
+    }
+
+    @Test func `a further subscription that ended without a connection changes nothing on the next one`() async throws {
+        let server = SubscribingServer { $0.subscriptionIdentifierAvailable = false }
+        let client = server.scriptedServer.client { $0.version = .v5_0 }
+        try await client.connect()
+        let first = try await client.subscribe(to: "a", qos: .atMostOnce)
+        await client.suspend()
+        var second: MQTTSubscription? = client.subscription(
+            to: "a", qos: .atLeastOnce, properties: [.subscriptionIdentifier(7)])
+        await expectSubscriptions(2, of: client)
+        withExtendedLifetime(second) {}
+        second = nil
+        await expectSubscriptions(1, of: client)
+        client.resume()
+        #expect(await eventually { server.subscribed.map(\.qos) == [.atMostOnce, .atMostOnce] })
+        try await expectContinues(first, of: client, at: server)
+    }
+
+    @Test func `a refusal of what only a cancelled subscribe asked for leaves the first sequence alone`() async throws {
+        let server = SubscribingServer()
+        let client = server.scriptedServer.client { $0.requestTimeout = .patience }
+        try await client.connect()
+        let first = try await client.subscribe(to: "a", qos: .atMostOnce)
+        await client.suspend()
+        let second = Task { try await client.subscribe(to: "a", qos: .exactlyOnce) }
+        await expectSubscriptions(2, of: client)
+        server.setWithholding(true)
+        client.resume()
+        #expect(await eventually { server.unansweredCount == 1 })
+        second.cancel()
+        await #expect { _ = try await second.value } throws: { ($0 as? MQTTError)?.code == .cancelled }
+        server.setWithholding(false)
+        server.answer(.unspecifiedError)
+        #expect(await eventually { server.subscribed.map(\.qos) == [.atMostOnce, .exactlyOnce, .atMostOnce] })
+        try await expectContinues(first, of: client, at: server)
     }
 }
