@@ -262,9 +262,8 @@ extension MQTTSubscriptions {
         for key in keys {
             guard let entry = router.entries[key] else { continue }
             entry.isUncertain = true
-            // The connection ends, and the next one subscribes what was granted before, and what no caller waits for.
-            let isAwaited = entry.callers.contains { $0.request == token && $0.wait != nil }
-            fail(key, error, of: token, othersContinue: comesFirst && (entry.wasGranted || !isAwaited))
+            // Then the connection ends.
+            fail(key, error, of: token, othersContinue: comesFirst)
         }
         // The server may have subscribed them nevertheless.
         unsubscribeRemoved(keys.filter { router.entries[$0] == nil }.map(\.text))

@@ -218,6 +218,47 @@ struct SubscribingFirstTests {
         withExtendedLifetime(messages) {}
         await client.disconnect()
     }
+
+    // MARK: Refused and late answers
+
+    @Test func `a declared subscription outlives a late first SUBACK also where a call waits for the same filter`()
+        async throws
+    {
+        let clock = try ManualClock()
+        let held = Mutex<ScriptedServer.Step?>(nil)
+        let isAsked = Mutex(false)
+        let server = ScriptedServer(clock: clock) { step in
+            switch step.event {
+            case .connectReceived where step.connection == 1: held.withLock { $0 = step }
+            case .connectReceived: step.accept()
+            case .subscribeReceived where step.connection == 1: isAsked.withLock { $0 = true }
+            case .subscribeReceived(let subscribe):
+                step.perform { machine in
+                    try? machine.engine.acknowledgeSubscribe(
+                        subscribe.packetID, codes: [.success], at: MonotonicClock.now)
+                }
+            default: break
+            }
+        }
+        let client = server.client { $0.requestTimeout = .seconds(50) }
+        let declared = client.subscription(to: "a", qos: .atMostOnce)
+        await client.start()
+        let awaited = Task { try await client.subscribe(to: "a", qos: .atMostOnce) }
+        let core = client.core
+        #expect(
+            await eventually {
+                let entries = await core.loop.result {
+                    core.subscriptions.router.orderedEntries.map(\.value.routes.count)
+                }
+                return entries == [2] && held.withLock { $0 != nil }
+            })
+        held.withLock { $0 }?.accept()
+        #expect(await eventually { isAsked.withLock { $0 } })
+        for _ in 0..<20 where server.connectionCount < 2 { await clock.advance(by: .seconds(10)) }
+        await #expect { _ = try await awaited.value } throws: { ($0 as? MQTTError)?.code == .timedOut }
+        #expect(await eventually { declared.grantedQoS == .atMostOnce })
+        await client.disconnect()
+    }
 }
 
 /// Publishes once, at the moment at which CONNACK has been read and not yet acted on.
