@@ -8,9 +8,7 @@ extension MQTTSubscriptions {
     /// identifiers; the others share packets with those that have the same properties, up to
     /// ``MQTTConfiguration/maximumFiltersPerRequest`` in each. One that the server may have refused by ending the
     /// connection has a packet of its own, and so has each one once the server has not answered all filters of a packet.
-    ///
-    /// - Parameter comesFirst: whether the packets precede the messages of a new connection.
-    func send(_ keys: [ByteKey], comesFirst: Bool = false) {
+    func send(_ keys: [ByteKey]) {
         let (hasOptions, hasIdentifiers, apart) = core.link.perform { machine in
             let version = machine.engine.version
             return (
@@ -36,7 +34,7 @@ extension MQTTSubscriptions {
             properties.subscriptionIdentifiers = [entry.identifier]
             add([key], properties)
         }
-        write(packets, comesFirst: comesFirst)
+        write(packets)
     }
 
     /// Filters that may share packets.
@@ -83,11 +81,12 @@ extension MQTTSubscriptions {
     }
 
     /// Writes all packets under one lock, so that they leave together, however many there are.
-    private func write(_ packets: [SubscribePacket], comesFirst: Bool) {
+    private func write(_ packets: [SubscribePacket]) {
         let tokens = packets.map { _ in router.makeToken() }
         let now = core.loop.now
-        let errors = core.link.perform(urgent: true) { machine in
-            packets.indices.map { index -> MQTTUsageError? in
+        let (comesFirst, errors) = core.link.perform(urgent: true) { machine in
+            let comesFirst = machine.engine.nextSubscribeComesFirst
+            let errors = packets.indices.map { index -> MQTTUsageError? in
                 do throws(MQTTUsageError) {
                     try machine.engine.subscribe(
                         packets[index].requests, properties: packets[index].properties, token: tokens[index],
@@ -97,6 +96,7 @@ extension MQTTSubscriptions {
                     return error
                 }
             }
+            return (comesFirst, errors)
         }
         var apart: [SubscribePacket] = []
         for (index, error) in errors.enumerated() {
@@ -109,7 +109,7 @@ extension MQTTSubscriptions {
             case _: if let error { fail(keys[0], MQTTError(error), of: 0) }
             }
         }
-        if !apart.isEmpty { write(apart, comesFirst: comesFirst) }
+        if !apart.isEmpty { write(apart) }
     }
 
     /// Writes UNSUBSCRIBE, with up to ``MQTTConfiguration/maximumFiltersPerRequest`` filters in each packet.
@@ -176,6 +176,11 @@ extension MQTTSubscriptions {
             sendUnsubscriptions(of: router, isResumed: isResumed)
             sendSubscriptions(of: router, info)
         }
+        subscriptionsSent()
+    }
+
+    /// Every SUBSCRIBE is written that messages have to wait for: they leave once all of them are answered.
+    private func subscriptionsSent() {
         let afterLock = MQTTAfterLock.apart(on: core.loop)
         let now = core.loop.now
         core.link.perform(urgent: true) { $0.subscriptionsSent(at: now, into: afterLock) }
@@ -202,7 +207,7 @@ extension MQTTSubscriptions {
         .map(\.key)
         let asked = Set(keys)
         for (key, entry) in router.entries where !asked.contains(key) { entry.granted = entry.lastGranted }
-        send(keys, comesFirst: true)
+        send(keys)
     }
 
     // MARK: Responses
@@ -236,6 +241,8 @@ extension MQTTSubscriptions {
                 caller.wait?.answer(caller.index, .success(code))
             }
         }
+        // What was asked for again comes first too.
+        if comesFirst, codes.contains(where: \.isError) { subscriptionsSent() }
     }
 
     func unsubscribeCompleted(_ token: UInt64, _ codes: [MQTTReasonCode], _ properties: MQTTProperties) {

@@ -94,7 +94,7 @@ extension MQTTEngine {
             session.window.releaseID(id)
             throw error
         }
-        let comesFirst = kind == .subscribe && subscribingStage == .writing
+        let comesFirst = kind == .subscribe && nextSubscribeComesFirst
         if comesFirst { unansweredSubscriptions += 1 }
         let deadline = now.advanced(byNanoseconds: options.value.requestTimeout)
         if isCareful {
@@ -126,7 +126,10 @@ extension MQTTEngine {
         session.window.finishRequest(index)
         effects.report(
             .subscribeCompleted(token: request.token, codes: suback.reasonCodes, properties: suback.properties))
-        if request.comesFirst { firstSubscriptionAnswered(at: now, into: &effects) }
+        if request.comesFirst {
+            let isRefused = suback.reasonCodes.contains { $0.isError }
+            firstSubscriptionAnswered(isRefused: isRefused, at: now, into: &effects)
+        }
         if isCareful { pump(at: now, into: &effects) }
     }
 
@@ -169,23 +172,38 @@ extension MQTTEngine {
 extension MQTTEngine {
     /// The caller has written every SUBSCRIBE that has to be answered before the first PUBLISH of this connection.
     ///
-    /// Needed once after each ``MQTTEngineEvent/Kind/connected(_:)`` if ``MQTTEngineConfiguration/subscribesFirst`` is
-    /// set. Messages are sent after the last SUBACK, whatever its codes, or now if there was nothing to subscribe.
+    /// Needed if ``MQTTEngineConfiguration/subscribesFirst`` is set: once after each ``MQTTEngineEvent/Kind/connected(_:)``,
+    /// and once after each ``MQTTEngineEvent/Kind/subscribeCompleted(token:codes:properties:)`` of such a SUBSCRIBE in which
+    /// a filter is refused, since the caller may ask for it again with other options. Messages are sent after the last
+    /// SUBACK, or now if there is nothing to wait for.
     public mutating func subscriptionsSent(at now: Int64, into effects: inout MQTTEffects) {
         guard subscribingStage == .writing else { return }
+        missingSubscriptionsSent -= 1
+        guard missingSubscriptionsSent == 0 else { return }
         subscribingStage = .awaitingAnswers
         if unansweredSubscriptions == 0 { releaseMessages(at: now, into: &effects) }
     }
 
+    /// Whether a SUBSCRIBE that is written now has to be answered before the first PUBLISH of this connection.
+    package var nextSubscribeComesFirst: Bool { subscribingStage == .writing }
+
     /// CONNACK arrived: from now on messages wait, if `subscribesFirst` is set.
     mutating func beginSubscribing() {
+        missingSubscriptionsSent = 1
         unansweredSubscriptions = 0
         subscribingStage = options.value.subscribesFirst ? .writing : .done
     }
 
     /// One of the first subscriptions was answered.
-    mutating func firstSubscriptionAnswered(at now: Int64, into effects: inout MQTTEffects) {
+    ///
+    /// - Parameter isRefused: whether the caller may subscribe again because of the answer.
+    mutating func firstSubscriptionAnswered(isRefused: Bool, at now: Int64, into effects: inout MQTTEffects) {
         unansweredSubscriptions -= 1
+        // A client that leaves waits for none.
+        if isRefused, subscribingStage != .done {
+            missingSubscriptionsSent = subscribingStage == .writing ? missingSubscriptionsSent + 1 : 1
+            subscribingStage = .writing
+        }
         if unansweredSubscriptions == 0, subscribingStage == .awaitingAnswers {
             releaseMessages(at: now, into: &effects)
         }

@@ -97,6 +97,8 @@ public struct MQTTEngine: ~Copyable, Sendable {
     }
     /// Those of them that have no SUBACK yet.
     var unansweredSubscriptions: UInt16 = 0
+    /// How often the caller has yet to call ``subscriptionsSent(at:into:)``, while the stage is `writing`.
+    var missingSubscriptionsSent: UInt32 = 0
     /// Whether some requests have to be sent alone; see ``RefusalSearch``.
     var isCareful = false {
         didSet { updateMessagesMayLeave() }

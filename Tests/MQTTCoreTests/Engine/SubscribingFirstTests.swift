@@ -159,7 +159,7 @@ struct SubscribingFirstTests {
         #expect(pair.client.failure == .subscribeTimeout)
     }
 
-    @Test func `a refusing SUBACK lets the queue leave`() throws {
+    @Test func `a refusing SUBACK lets the queue leave once the caller has handled it`() throws {
         let pair = try interrupted(version: .v5_0)
         try pair.connect()
         try subscribe(pair, "a", token: 100)
@@ -167,11 +167,38 @@ struct SubscribingFirstTests {
         subscriptionsSent(pair)
         pair.settle()
         try answerSubscribe(.notAuthorized, pair)
-        #expect(pair.server.texts == ["1", "2", "3", "4"])
         guard case .subscribeCompleted(token: 100, codes: [.notAuthorized], _)? = pair.client.events.last else {
             Issue.record("the refusal is not reported: \(pair.client.events)")
             return
         }
+        #expect(pair.server.texts.isEmpty)
+        subscriptionsSent(pair)
+        pair.settle()
+        #expect(pair.server.texts == ["1", "2", "3", "4"])
+    }
+
+    @Test func `what is subscribed because of refusals comes before messages too`() throws {
+        let pair = try interrupted(version: .v5_0)
+        try pair.connect()
+        try subscribe(pair, "a", token: 100)
+        try subscribe(pair, "b", token: 101)
+        pair.serverAnswers = false
+        subscriptionsSent(pair)
+        pair.settle()
+        for case .subscribeReceived(let subscribe) in pair.server.events {
+            try pair.server.engine.acknowledgeSubscribe(subscribe.packetID, codes: [.notAuthorized], at: pair.now)
+        }
+        pair.settle()
+        // The first refusal is handled; what follows from the second comes first as well.
+        subscriptionsSent(pair)
+        try subscribe(pair, "c", token: 102)
+        subscriptionsSent(pair)
+        pair.settle()
+        #expect(pair.client.publishes.isEmpty)
+        // An ordinary one.
+        try subscribe(pair, "d", token: 103)
+        try answerSubscribe(.success, pair)
+        #expect(pair.server.texts == ["1", "2", "3", "4"])
     }
 
     @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])

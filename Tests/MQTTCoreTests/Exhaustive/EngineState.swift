@@ -16,6 +16,7 @@ extension MQTTEngine {
         writer.put(Int(phase.rawValue))
         writer.put(Int(subscribingStage.rawValue))
         writer.put(Int(unansweredSubscriptions))
+        writer.put(Int(subscribingStage == .writing ? missingSubscriptionsSent : 0))
         writer.put(sessionEndsWithConnection, isCareful, owesRoom)
         if let opening = opening.value {
             writer.put(1)

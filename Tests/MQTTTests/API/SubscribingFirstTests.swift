@@ -221,6 +221,56 @@ struct SubscribingFirstTests {
 
     // MARK: Refused and late answers
 
+    /// A client with a subscription that is granted, and a further one of the same filter that the next connection refuses;
+    /// that asks for the filter again, and has no answer yet.
+    private func refused(
+        at server: SubscribingServer, _ change: (inout MQTTConfiguration) -> Void
+    ) async throws -> (client: MQTTClient, messages: MQTTSubscription) {
+        let client = server.scriptedServer.client(["mqtt://scripted"], change)
+        try await client.connect()
+        let messages = try await client.subscribe(to: "a", qos: .atMostOnce)
+        await client.suspend()
+        let further = client.subscription(to: "a", qos: .exactlyOnce)
+        try await client.enqueue(MQTTOutgoingMessage("x", to: "a"))
+        server.setWithholding(true)
+        client.resume()
+        #expect(await eventually { server.unansweredCount == 1 })
+        server.answer(.unspecifiedError)
+        #expect(await eventually { server.unansweredCount == 1 })
+        #expect(server.subscribed.map(\.qos) == [.atMostOnce, .exactlyOnce, .atMostOnce])
+        withExtendedLifetime(further) {}
+        return (client, messages)
+    }
+
+    @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])
+    func `messages also wait for a filter that is asked for again after a refusal`(version: MQTTVersion) async throws {
+        let server = SubscribingServer()
+        let (client, messages) = try await refused(at: server) {
+            $0.version = version
+            $0.requestTimeout = .patience
+        }
+        #expect(client.counters.messagesSent == 0)
+        server.answer(.success)
+        #expect(await eventually { client.counters.messagesSent == 1 })
+        withExtendedLifetime(messages) {}
+        await client.disconnect()
+    }
+
+    @Test func `a sequence whose filter is asked for again without an answer continues on the next connection`()
+        async throws
+    {
+        let clock = try ManualClock()
+        let server = SubscribingServer(clock: clock)
+        let (client, messages) = try await refused(at: server) { $0.requestTimeout = .seconds(50) }
+        server.setWithholding(false)
+        for _ in 0..<20 where server.scriptedServer.connectionCount < 3 { await clock.advance(by: .seconds(10)) }
+        #expect(await eventually { server.subscribed.count == 4 && client.state.isConnected })
+        #expect(server.subscribed.last?.qos == .atMostOnce)
+        server.send("x", to: "a")
+        #expect(try await messages.first(1).map(\.text) == ["x"])
+        await client.disconnect()
+    }
+
     @Test func `a declared subscription outlives a late first SUBACK also where a call waits for the same filter`()
         async throws
     {
