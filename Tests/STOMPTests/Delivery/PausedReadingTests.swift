@@ -216,7 +216,7 @@ import Transport
         await clock.advance(by: .seconds(8))
         #expect(client.state.isConnected && !second.isEnded())
         await clock.advance(by: .seconds(3))
-        #expect(await eventually { second.isEnded() })
+        try #require(await eventually { second.isEnded() })
         var lost: STOMPError?
         while lost == nil, let event = await events.next() {
             if case .connectionLost(let error) = event { lost = error }
