@@ -186,6 +186,8 @@ struct TLSOptionTests {
                 try await contexts.prepare()
                 let refused = TransportError(.connectionRefused, "Nobody listens.")
                 #expect(contexts.reload(after: refused) == refused)
+                // Another user could not remove it.
+                try FileManager.default.removeItem(atPath: folder.path)
                 // The limit is not for root.
                 if getuid() == 0 { #expect(setuid(65_534) == 0) }
                 var limit = rlimit()
