@@ -79,7 +79,8 @@ import Testing
                 #expect(avoidsFirst.address == second)
                 #expect(avoidsFirst.others == [first] || avoidsFirst.mayHaveMore)
                 let avoidsSecond = try #require(try await connect(avoiding: [second]))
-                #expect(avoidsSecond.address == first && avoidsSecond.others == [second])
+                #expect(avoidsSecond.address == first)
+                #expect(avoidsSecond.others == [second] || avoidsSecond.mayHaveMore)
                 // The one that failed longest ago comes first.
                 let avoidsBoth = try #require(try await connect(avoiding: [second, first]))
                 #expect(avoidsBoth.address == second)
