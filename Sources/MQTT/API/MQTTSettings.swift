@@ -120,6 +120,7 @@ final class MQTTSettings: Sendable {
         engine.topicAliasMaximum = options.topicAliasMaximum
         engine.outboundTopicAliasMaximum = options.outboundTopicAliasMaximum
         engine.subscribesFirst = true
+        engine.subscribesAgainAfterRefusals = true
         engine.dropsInvalidMessages = options.dropsInvalidMessages
         engine.sendsNewestFirst = options.queueOrder == .newestFirst
         engine.maximumQueuedMessages = options.maximumQueuedMessages

@@ -172,10 +172,8 @@ extension MQTTEngine {
 extension MQTTEngine {
     /// The caller has written every SUBSCRIBE that has to be answered before the first PUBLISH of this connection.
     ///
-    /// Needed if ``MQTTEngineConfiguration/subscribesFirst`` is set: once after each ``MQTTEngineEvent/Kind/connected(_:)``,
-    /// and once after each ``MQTTEngineEvent/Kind/subscribeCompleted(token:codes:properties:)`` of such a SUBSCRIBE in which
-    /// a filter is refused, since the caller may ask for it again with other options. Messages are sent after the last
-    /// SUBACK, or now if there is nothing to wait for.
+    /// Needed once after each ``MQTTEngineEvent/Kind/connected(_:)`` if ``MQTTEngineConfiguration/subscribesFirst`` is
+    /// set. Messages are sent after the last SUBACK, whatever its codes, or now if there was nothing to subscribe.
     public mutating func subscriptionsSent(at now: Int64, into effects: inout MQTTEffects) {
         guard subscribingStage == .writing else { return }
         missingSubscriptionsSent -= 1
@@ -200,7 +198,7 @@ extension MQTTEngine {
     mutating func firstSubscriptionAnswered(isRefused: Bool, at now: Int64, into effects: inout MQTTEffects) {
         unansweredSubscriptions -= 1
         // A client that leaves waits for none.
-        if isRefused, subscribingStage != .done {
+        if isRefused, options.value.subscribesAgainAfterRefusals, subscribingStage != .done {
             missingSubscriptionsSent = subscribingStage == .writing ? missingSubscriptionsSent + 1 : 1
             subscribingStage = .writing
         }

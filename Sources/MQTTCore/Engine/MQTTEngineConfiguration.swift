@@ -93,11 +93,13 @@ public struct MQTTEngineConfiguration: Sendable {
     // MARK: Bounds on what this engine sends
 
     /// Hold PUBLISH back after CONNACK until ``MQTTEngine/subscriptionsSent(at:into:)`` was called and every SUBSCRIBE
-    /// written before that is answered, so that a client receives what it publishes itself; it has to be called again for
-    /// each of these answers that refuses a filter. Clients only. Default: false.
+    /// written before that is answered, so that a client receives what it publishes itself. Clients only. Default: false.
     ///
     /// A connection whose SUBACK does not arrive within ``requestTimeout`` fails.
     public var subscribesFirst = false
+    /// Hold PUBLISH back after each of these answers that refuses a filter too, until ``MQTTEngine/subscriptionsSent(at:into:)``
+    /// was called once more for it: for a caller that may ask for the filter again with other options.
+    package var subscribesAgainAfterRefusals = false
 
     /// Queue QoS 0 messages too while there is no connection. Default: false.
     public var queuesQoS0WhileDisconnected = false
