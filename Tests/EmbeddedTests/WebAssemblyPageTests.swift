@@ -60,7 +60,7 @@ struct WebAssemblyPageTests {
         let broker = try await LoopbackBroker.start(options)
         let browser = try await Browser.start()
         let address = "file://\(files)/page.html#\(try #require(broker.urls.ws))"
-        let isConnected = "document.getElementById('state').textContent === 'connected'"
+        let isConnected = "document.getElementById('state')?.textContent === 'connected'"
         let first = try await browser.open(address)
         try await first.wait(until: isConnected)
         let second = try await browser.open(address)
@@ -76,7 +76,7 @@ struct WebAssemblyPageTests {
         let isInvalid = "(f.topic.value = 'a/#', f.querySelector('button').click(), !f.topic.validity.valid)"
         try await first.wait(until: "(f => \(isInvalid))(document.querySelector('form'))")
         try await first.evaluate("location.hash = '#not a URL', location.reload()")
-        try await first.wait(until: "document.getElementById('state').textContent.startsWith('cannot connect')")
+        try await first.wait(until: "document.getElementById('state')?.textContent.startsWith('cannot connect')")
         await browser.close()
         await broker.stop()
     }
