@@ -249,8 +249,8 @@ enum STOMPPromises {
             // While the outbox is full, other calls wait for room in it.
             let most = backlog.outboxBytes < outbox ? min(receipts, backlog.messagesInFlight) : .max
             if waiting > most { found.append("\(waiting) calls await receipts, \(most) may") }
-            // The end of a transaction, SUBSCRIBE and UNSUBSCRIBE do not wait until others have their receipts.
-            let unbounded = 1 + 2 * model.subscriptionCount
+            // The end of a transaction, DISCONNECT, SUBSCRIBE and UNSUBSCRIBE do not wait until others have their receipts.
+            let unbounded = 2 + 2 * model.subscriptionCount
             if backlog.messagesInFlight > receipts + unbounded {
                 found.append(
                     "\(backlog.messagesInFlight) receipts are awaited, \(receipts) may be, and \(unbounded) more")
