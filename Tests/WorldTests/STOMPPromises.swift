@@ -250,7 +250,7 @@ enum STOMPPromises {
             let most = backlog.outboxBytes < outbox ? min(receipts, backlog.messagesInFlight) : .max
             if waiting > most { found.append("\(waiting) calls await receipts, \(most) may") }
             // The end of a transaction, DISCONNECT, SUBSCRIBE and UNSUBSCRIBE do not wait until others have their receipts.
-            let unbounded = 2 + 2 * model.subscriptionCount
+            let unbounded = 1 + (producer.state == .disconnecting ? 1 : 0) + 2 * model.subscriptionCount
             if backlog.messagesInFlight > receipts + unbounded {
                 found.append(
                     "\(backlog.messagesInFlight) receipts are awaited, \(receipts) may be, and \(unbounded) more")
