@@ -235,8 +235,7 @@ final class SimulatedPipe: @unchecked Sendable {
     private func deliver(at now: Int64) {
         while let (due, bytes) = transit.first {
             guard due <= now else {
-                if alarm == nil { alarm = LoopAlarm(loop: loop) { [weak self] now in self?.deliver(at: now) } }
-                alarm?.set(due)
+                setAlarm(due)
                 break
             }
             _ = transit.popFirst()
@@ -246,6 +245,18 @@ final class SimulatedPipe: @unchecked Sendable {
             world.record(.arrived(link: link, isUp: isUp, bytes: bytes))
         }
         notifyBoth()
+    }
+
+    private func setAlarm(_ due: Int64) {
+        let alarm =
+            alarm
+            ?? LoopAlarm(loop: loop) { [weak self, weak world] now in
+                world?.deliveryIsDue()
+                self?.deliver(at: now)
+            }
+        self.alarm = alarm
+        if alarm.deadline == .max { world.deliveryWillBeDue() }
+        alarm.set(due)
     }
 
     // Safe, as above.

@@ -45,6 +45,8 @@ package final class SimulatedWorld: Sendable {
         /// Clients' ends of connections that are open, and the most that there were.
         var openCount = 0
         var mostOpen = 0
+        /// Alarms of bytes that are on their way.
+        var deliveryCount = 0
         /// Tasks of clients that have not ended, and the most that there were.
         var taskCount = 0
         var mostTasks = 0
@@ -336,6 +338,12 @@ package final class SimulatedWorld: Sendable {
 
     /// The descriptors that clients have open, and the most that they had open at any time.
     package var openConnections: (now: Int, most: Int) { state.withLock { ($0.openCount, $0.mostOpen) } }
+
+    func deliveryWillBeDue() { state.withLock { $0.deliveryCount += 1 } }
+    func deliveryIsDue() { state.withLock { $0.deliveryCount -= 1 } }
+
+    /// How many alarms on the loop are those of bytes that are on their way.
+    package var deliveryAlarms: Int { state.withLock { $0.deliveryCount } }
 
     func taskBegan() {
         state.withLock { state in
