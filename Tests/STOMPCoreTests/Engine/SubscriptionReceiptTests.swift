@@ -11,6 +11,14 @@ import Testing
         return try ScriptedEngine.connected(configuration: configuration)
     }
 
+    /// A receipt is late after 5,000 ms; the connection does not end for it.
+    private func connectedForReceipts() throws -> ScriptedEngine {
+        try connected {
+            $0.receiptTimeout = 5_000_000_000
+            $0.acknowledgementTimeout = .max
+        }
+    }
+
     private func subscribe(
         _ client: ScriptedEngine, _ id: String = "s", token: UInt64 = 7, receipt: UInt64? = 1,
         mode: STOMPAckMode = .auto
@@ -94,10 +102,7 @@ import Testing
 
     @Test(arguments: [false, true])
     func `a subscription whose receipt was late while we did not read is confirmed later`(byMessage: Bool) throws {
-        let client = try connected {
-            $0.receiptTimeout = 5_000_000_000
-            $0.acknowledgementTimeout = .max
-        }
+        let client = try connectedForReceipts()
         try subscribe(client)
         try client.engine.send(destination: "/q", body: [], receiptToken: 2, at: 0)
         client.engine.setReadingPaused(true, at: 0)
@@ -114,10 +119,7 @@ import Testing
     @Test func `a subscription whose receipt does not come is late again when we have read for long enough, in all`()
         throws
     {
-        let client = try connected {
-            $0.receiptTimeout = 5_000_000_000
-            $0.acknowledgementTimeout = .max
-        }
+        let client = try connectedForReceipts()
         client.advance(to: 2_000)
         try subscribe(client)
         for (time, isPaused) in [(3, true), (5, false), (8, true), (8, true), (9, false), (9, false)] {
@@ -136,10 +138,7 @@ import Testing
     }
 
     @Test func `two reasons for a pause end apart`() throws {
-        let client = try connected {
-            $0.receiptTimeout = 5_000_000_000
-            $0.acknowledgementTimeout = .max
-        }
+        let client = try connectedForReceipts()
         try subscribe(client)
         client.engine.setReadingHeldUp(true, at: 0)
         client.advance(to: 1_000)
@@ -155,10 +154,7 @@ import Testing
     }
 
     @Test func `a receipt behind a message that arrives slowly after a pause is waited for`() throws {
-        let client = try connected {
-            $0.receiptTimeout = 5_000_000_000
-            $0.acknowledgementTimeout = .max
-        }
+        let client = try connectedForReceipts()
         try subscribe(client)
         client.engine.setReadingPaused(true, at: 0)
         client.advance(to: 6_000)
@@ -176,10 +172,7 @@ import Testing
 
     @Test(arguments: [false, true])
     func `a receipt that was not read ends with its connection`(byDisconnect: Bool) throws {
-        let client = try connected {
-            $0.receiptTimeout = 5_000_000_000
-            $0.acknowledgementTimeout = .max
-        }
+        let client = try connectedForReceipts()
         try subscribe(client)
         client.engine.setReadingPaused(true, at: 0)
         client.advance(to: 6_000)
@@ -192,10 +185,7 @@ import Testing
 
     @Test func `a receipt that is late although we read changes nothing, nor does one of an earlier connection`() throws
     {
-        let client = try connected {
-            $0.receiptTimeout = 5_000_000_000
-            $0.acknowledgementTimeout = .max
-        }
+        let client = try connectedForReceipts()
         try subscribe(client)
         client.advance(to: 6_000)
         client.receive("RECEIPT\nreceipt-id:1\n\n\0")

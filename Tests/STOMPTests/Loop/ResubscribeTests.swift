@@ -10,20 +10,27 @@ import Transport
         configuration.requestTimeout = .seconds(30)
     }
 
-    @Test func `a resubscription without an answer moves to the next connection, and its loop continues`() async throws
-    {
-        let server = FakeServer()
-        let clock = try ManualClock()
+    /// A client whose second connection has got SUBSCRIBE again, and has not answered it.
+    private func resubscribing(
+        _ server: FakeServer, _ clock: ManualClock
+    ) async throws -> (client: STOMPClient, messages: STOMPSubscription, second: FakeConnection, id: String) {
         let (client, first) = try await server.connected(clock: clock, heartless)
         async let subscribing = client.subscribe(to: "/queue/q")
         try await first.confirm("SUBSCRIBE")
         let messages = try await subscribing
-        let reading = Task { try await messages.texts(1) }
         first.close()
         await clock.advance(by: .seconds(5))
+        let second = try await server.accept(1)
+        return (client, messages, second, try await second.expect("SUBSCRIBE", "id"))
+    }
+
+    @Test func `a resubscription without an answer moves to the next connection, and its loop continues`() async throws
+    {
+        let server = FakeServer()
+        let clock = try ManualClock()
         // Answers CONNECT, and nothing after it.
-        let wedged = try await server.accept(1)
-        let id = try await wedged.expect("SUBSCRIBE", "id")
+        let (client, messages, wedged, id) = try await resubscribing(server, clock)
+        let reading = Task { try await messages.texts(1) }
         var events = client.events.makeAsyncIterator()
         await clock.advance(by: .seconds(31))
         var lost: STOMPError?
@@ -84,14 +91,7 @@ import Transport
     @Test func `messages leave before the end also where a resubscription has no answer`() async throws {
         let server = FakeServer()
         let clock = try ManualClock()
-        let (client, first) = try await server.connected(clock: clock, heartless)
-        async let subscribing = client.subscribe(to: "/queue/q")
-        try await first.confirm("SUBSCRIBE")
-        let messages = try await subscribing
-        first.close()
-        await clock.advance(by: .seconds(5))
-        let second = try await server.accept(1)
-        try await second.expect("SUBSCRIBE")
+        let (client, messages, second, _) = try await resubscribing(server, clock)
         await clock.advance(by: .seconds(29))
         second.client.changeFaults { $0.capacity = 10 }
         for number in 0..<10 { try await client.send("\(number)", to: "/queue/a") }
@@ -111,14 +111,7 @@ import Transport
     {
         let server = FakeServer()
         let clock = try ManualClock()
-        let (client, first) = try await server.connected(clock: clock, heartless)
-        async let subscribing = client.subscribe(to: "/queue/q")
-        try await first.confirm("SUBSCRIBE")
-        let messages = try await subscribing
-        first.close()
-        await clock.advance(by: .seconds(5))
-        let second = try await server.accept(1)
-        try await second.expect("SUBSCRIBE")
+        let (client, messages, second, _) = try await resubscribing(server, clock)
         await clock.advance(by: .seconds(10))
         let later = client.subscription(to: "/queue/later")
         try await second.expect("SUBSCRIBE")
