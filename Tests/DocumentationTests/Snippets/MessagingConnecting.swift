@@ -10,6 +10,12 @@ func makeSecureClient() -> MQTTClient {
     return MQTTClient("mqtts://broker.example.com", configuration: configuration)
 }
 
+func makeDevelopmentClient() -> MQTTClient {
+    var configuration = MQTTConfiguration(clientID: "meter-1")
+    configuration.tls.trust = .authorities([.file("server.pem")])
+    return MQTTClient("mqtts://localhost", configuration: configuration)
+}
+
 func makeWebSocketClient(token: String) -> STOMPClient {
     var configuration = STOMPConfiguration()
     configuration.webSocket.headers = [("Authorization", "Bearer \(token)")]
