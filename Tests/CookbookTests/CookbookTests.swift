@@ -72,6 +72,17 @@ struct CookbookTests {
         #expect(output == ["42"] && errors == [])
     }
 
+    @Test func `the program that the page for the readers of the book names puts each order into a transaction`()
+        async throws
+    {
+        let page = URL(fileURLWithPath: #filePath).appending(path: "../../../.github/FROM-THE-BOOK.md").standardized
+        let text = try String(contentsOf: page, encoding: .utf8)
+        let command = try #require(text.firstMatch(of: /`swift run --package-path Examples\/Cookbook ([a-z-]+)`/))
+        let program = try #require(CookbookProgram(rawValue: String(command.1)))
+        let (status, output, errors) = try await program.run([])
+        #expect(status == .exited(0) && output.count == 4 && errors == [])
+    }
+
     @Test(arguments: Worker.allCases.filter(\.isUsable))
     func `order-worker bills each order once, and puts other messages aside`(broker: Worker) async throws {
         let (status, output, errors) = try await CookbookProgram.orderWorker.run(

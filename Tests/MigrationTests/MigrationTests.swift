@@ -43,6 +43,16 @@ struct MigrationTests {
         #expect(missing == [], "names that are not public")
     }
 
+    @Test func `the page for the readers of the book names what is public`() throws {
+        let file = MigrationGuide.sources.deletingLastPathComponent().appendingPathComponent(".github/FROM-THE-BOOK.md")
+        let names = try Self.names.get()
+        let ours = try String(contentsOf: file, encoding: .utf8).split(separator: "\n")
+            .flatMap { MigrationGuide.names(in: String($0)) }
+            .filter { $0.wholeMatch(of: /[A-Z]\w+\.\w+(\([\w:]*\))?/) != nil }
+        #expect(ours.count > 20)
+        #expect(ours.filter { !names.contains($0) } == [], "names that are not public")
+    }
+
     @Test(arguments: MigrationGuide.all)
     func `a call without a counterpart has a note that says what to do instead`(_ guide: MigrationGuide) throws {
         for row in try guide.rows() where MigrationGuide.names(in: row.ours).isEmpty {
