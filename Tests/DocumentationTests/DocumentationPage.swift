@@ -18,6 +18,13 @@ struct DocumentationPage {
         return (articles + others).sorted().map(DocumentationPage.init)
     }()
 
+    /// The READMEs of the examples, sorted by path. Their code belongs to other packages.
+    static let examples: [DocumentationPage] = {
+        let files = (try? FileManager.default.subpathsOfDirectory(atPath: root.path + "/Examples")) ?? []
+        return files.filter { $0.hasSuffix("README.md") && !$0.contains(".build/") }.sorted()
+            .map { DocumentationPage("Examples/\($0)") }
+    }()
+
     /// Relative to ``root``.
     let path: String
     /// Without line ends.

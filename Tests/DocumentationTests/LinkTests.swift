@@ -5,25 +5,50 @@ import Testing
 @Suite struct LinkTests {
     @Test func `Relative links lead to files and headings that exist`() throws {
         var count = 0
-        for page in DocumentationPage.all {
-            let folder = DocumentationPage.root.appending(path: page.path).deletingLastPathComponent()
-            for target in Self.targets(in: page) where !target.contains("://") && !target.hasPrefix("mailto:") {
+        for page in DocumentationPage.all + DocumentationPage.examples {
+            for link in Self.relativeLinks(in: page) {
                 count += 1
-                let parts = target.split(separator: "#", maxSplits: 1, omittingEmptySubsequences: false)
-                let file = parts[0].isEmpty ? nil : folder.appending(path: String(parts[0])).standardizedFileURL
-                if let file {
+                let file = DocumentationPage.root.appending(path: link.path)
+                #expect(FileManager.default.fileExists(atPath: file.path), "\(page.path) links to \(link.path)")
+                if let heading = link.heading {
                     #expect(
-                        FileManager.default.fileExists(atPath: file.path), "\(page.path) links to \(target)")
-                }
-                if parts.count == 2 {
-                    let root = DocumentationPage.root.standardizedFileURL.path + "/"
-                    let path = file.map { String($0.path.dropFirst(root.count)) } ?? page.path
-                    #expect(
-                        DocumentationPage(path).anchors.contains(String(parts[1])), "\(page.path) links to \(target)")
+                        DocumentationPage(link.path).anchors.contains(heading),
+                        "\(page.path) links to \(link.path)#\(heading)")
                 }
             }
         }
-        #expect(count > 20)
+        #expect(count > 100)
+    }
+
+    @Test func `The index by question has every article and every example`() {
+        let index = DocumentationPage(".github/DOCUMENTATION.md")
+        let linked = Set(Self.relativeLinks(in: index).map(\.path))
+        let pages = Self.articles + DocumentationPage.examples
+        #expect(Self.articles.count > 40 && DocumentationPage.examples.count >= 4)
+        #expect(Set(pages.map(\.path)).subtracting(linked).sorted() == [], "pages that \(index.path) does not link to")
+    }
+
+    @Test func `The README leads to every article and every example in at most two steps`() {
+        var reached: Set = ["README.md"]
+        for _ in 1...2 {
+            for page in reached.map(DocumentationPage.init) {
+                reached.formUnion(Self.relativeLinks(in: page).map(\.path).filter { $0.hasSuffix(".md") })
+            }
+        }
+        let pages = Self.articles + DocumentationPage.examples
+        #expect(Set(pages.map(\.path)).subtracting(reached).sorted() == [])
+    }
+
+    @Test func `The README has the words that people search for, each beside a link`() {
+        let words = [
+            "AWS", "Azure", "HiveMQ", "EMQX", "Mosquitto", "RabbitMQ", "ActiveMQ", "Spring", "Home Assistant",
+            "WebAssembly", "embedded", "WebSocket", "pinning", "client certificate", "self-signed", "transaction",
+            "selector", "durable", "retained", "last will", "SwiftUI", "swift-log", "OpenTelemetry", "Wireshark",
+            "Codable", "SIGTERM",
+        ]
+        let texts = DocumentationPage("README.md").prose.joined(separator: " ").matches(of: /\[([^\]]+)\]\(/)
+            .map { String($0.output.1) }
+        for word in words { #expect(texts.contains { $0.contains(word) }, "\(word)") }
     }
 
     @Test func `Links to articles lead to articles`() throws {
@@ -70,6 +95,28 @@ import Testing
     static func targets(in page: DocumentationPage) -> [String] {
         page.prose.flatMap { line in
             Self.withoutCode(line).matches(of: /\]\(([^)\s]+)\)/).map { String($0.output.1) }
+        }
+    }
+
+    /// The pages of the catalogues: articles and landing pages. Pages of topic groups are read in the reference alone.
+    static let articles = DocumentationPage.all.filter { $0.module != nil }
+
+    struct RelativeLink {
+        /// Relative to the package's folder.
+        var path: String
+        var heading: String?
+    }
+
+    /// The links to files and headings of the repository, which work where it is read.
+    static func relativeLinks(in page: DocumentationPage) -> [RelativeLink] {
+        let folder = DocumentationPage.root.appending(path: page.path).deletingLastPathComponent()
+        let root = DocumentationPage.root.standardizedFileURL.path + "/"
+        return targets(in: page).filter { !$0.contains("://") && !$0.hasPrefix("mailto:") }.map { target in
+            let parts = target.split(separator: "#", maxSplits: 1, omittingEmptySubsequences: false)
+            let file = folder.appending(path: String(parts[0])).standardizedFileURL.path
+            return RelativeLink(
+                path: parts[0].isEmpty ? page.path : String(file.dropFirst(root.count)),
+                heading: parts.count == 2 ? String(parts[1]) : nil)
         }
     }
 

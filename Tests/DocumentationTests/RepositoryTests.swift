@@ -21,12 +21,25 @@ import Testing
         let script = try Self.text(".ci/run")
         let steps = page.matches(of: /\.ci\/run((?: [a-z]+)+)/).flatMap { $0.1.split(separator: " ") }
         #expect(steps.count >= 5)
-        for step in steps { #expect(script.contains("\n        \(step))"), "\(step)") }
+        let known = Set(script.matches(of: /(?m)^ +([a-z]+)\)/).map { $0.1 })
+        for step in steps { #expect(known.contains(step), "\(step)") }
         for path in page.matches(of: /`(?:Sources|Tests)\/\w+`/) {
             let folder = String(path.0.dropFirst().dropLast())
             #expect(
                 FileManager.default.fileExists(atPath: DocumentationPage.root.appending(path: folder).path), "\(folder)"
             )
         }
+    }
+
+    /// `.ci/run` compares the date with the clock, which no test does.
+    @Test func `The comparison with other clients has a date, and a version of each client`() throws {
+        let page = try Self.text("README.md")
+        let months = "January February March April May June July August September October November December"
+        let date = try #require(page.firstMatch(of: #/\nAs of (\w+) 20\d\d, /#)?.output.1)
+        #expect(months.split(separator: " ").contains(date))
+        let heading = try #require(page.split(separator: "\n").first { $0.hasPrefix("| | this |") })
+        let clients = heading.split(separator: "|").dropFirst(2)
+        #expect(clients.count == 5)
+        for client in clients { #expect(client.contains(#/ \d+\.\d+/#), "\(client)") }
     }
 }

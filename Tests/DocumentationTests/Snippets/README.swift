@@ -1,4 +1,5 @@
 // The code of README.md, written by `WRITE_SNIPPETS=1 swift test --filter SnippetTests`.
+import Inspector
 import LoopbackBroker
 import MQTT
 import STOMP
@@ -6,11 +7,16 @@ import Testing
 
 func watchTheRooms() async throws {
     let client = MQTTClient("mqtt://localhost", clientID: "kitchen-%%%%")
+    let log = FrameLog()
+    client.inspect(into: log)
+    let page = try await InspectorPage.start(log)
+    print("The page below is at", page.address)
     try await client.withConnection { client in
         let readings = try await client.subscribe(to: "home/+/temperature")
         try await client.publish("21.5", to: "home/kitchen/temperature", qos: .atLeastOnce)
         for try await reading in readings { print(reading.captures[0], reading.text ?? "") }
     }
+    await page.stop()
 }
 
 func workOffOrders() async throws {
