@@ -50,50 +50,38 @@ extension MQTTEngine {
         if view.propertiesCount == 0 {
             try view.requireTopic(version)
         } else {
-            if view.propertiesCount > Int(acceptedControlPacketSize) { throw tooManyProperties(view) }
+            if view.propertiesCount > Int(acceptedControlPacketSize) {
+                throw .tooManyPropertyBytes(
+                    view.propertiesCount, limit: acceptedControlPacketSize, clause: "MQTT 5.0 4.13")
+            }
             scan = try view.scanProperties(in: bytes)
         }
         if isServer && scan.subscriptionIdentifierCount > 0 {
-            throw .protocolError("A client sent a subscription identifier.", "MQTT-3.3.4-6")
+            throw .subscriptionIdentifierFromClient(clause: "MQTT-3.3.4-6")
         }
         let alias = Int(scan.topicAlias)
         if view.topicCount > 0 || alias == 0 { try MQTTTopicName.validate(bytes, view.topicRange) }
         let topic = InboundAliases.Topic(start: view.topicStart, count: view.topicCount)
         guard alias != 0 else { return topic }
         guard alias <= inboundAliases.maximum else {
-            throw MQTTProtocolError(
-                .topicAliasInvalid, "The topic alias is \(alias); the maximum is \(inboundAliases.maximum).",
-                clause: "MQTT-3.3.2-9")
+            throw .topicAliasTooLarge(alias, maximum: inboundAliases.maximum, clause: "MQTT-3.3.2-9")
         }
         if view.topicCount > 0 {
             inboundAliases.set(alias, bytes.extracting(view.topicRange))
             return topic
         }
         guard let known = inboundAliases.topic(of: alias, in: &effects.aliasTopics) else {
-            throw .protocolError(
-                "The topic alias \(alias) has no topic yet.", MQTTProtocolError.clauseOfUnknownAlias)
+            throw .topicAliasWithoutTopic(alias, clause: MQTTProtocolError.clauseOfUnknownAlias)
         }
         return known
     }
 
-    private func tooManyProperties(_ view: MQTTPublishView) -> MQTTProtocolError {
-        MQTTProtocolError(
-            .packetTooLarge,
-            "PUBLISH has \(view.propertiesCount) bytes of properties; the limit is \(acceptedControlPacketSize) bytes. "
-                + "Raise maximumControlPacketSize to accept it.",
-            clause: "MQTT 5.0 4.13")
-    }
-
     private func checkAgainstOurLimits(_ view: MQTTPublishView) throws(MQTTProtocolError) {
         if view.flags.isRetained && !options.value.retainAvailable {
-            throw MQTTProtocolError(
-                .retainNotSupported, "A message is retained, which CONNACK did not allow.", clause: "MQTT-3.2.2-14")
+            throw .retainIsNotAvailable(clause: "MQTT-3.2.2-14")
         }
         if view.flags.qos > options.value.maximumQoS {
-            throw MQTTProtocolError(
-                .qosNotSupported,
-                "A message has \(view.flags.qos), above the maximum \(options.value.maximumQoS) of CONNACK.",
-                clause: "MQTT-3.2.2-11")
+            throw .qosAboveMaximum(view.flags.qos, maximum: options.value.maximumQoS, clause: "MQTT-3.2.2-11")
         }
     }
 
@@ -143,10 +131,7 @@ extension MQTTEngine {
             isKnown = false
         }
         if !isKnown && inboundRoom <= 0 {
-            throw MQTTProtocolError(
-                .receiveMaximumExceeded,
-                "More than \(inboundMaximum) messages of QoS 1 and 2 arrived before one was acknowledged.",
-                clause: "MQTT-3.3.4-9")
+            throw .receiveMaximumExceeded(inboundMaximum, clause: "MQTT-3.3.4-9")
         }
         var entry = InboundOrder.Entry(packetID: id, isQoS2: isQoS2)
         guard isKnown else {

@@ -16,13 +16,13 @@ extension MQTTEngine {
         at now: Int64
     ) throws(MQTTUsageError) {
         guard version.hasProperties else {
-            throw MQTTUsageError(.notInThisVersion, "MQTT \(version) has no AUTH. Connect with 5.0.")
+            throw .authIsNotInThisVersion(version)
         }
         guard phase == .connected || phase == (isServer ? .deciding : .connecting) else {
-            throw notConnected("AUTH")
+            throw .cannotSend("AUTH", in: phase)
         }
         guard let method = authenticationMethod.value else {
-            throw MQTTUsageError(.answerMismatch, "CONNECT had no authentication method. Set authenticationMethod.")
+            throw .authWithoutMethod
         }
         switch reason {
         case .continueAuthentication where authentication.turn == .ours: break
@@ -30,11 +30,7 @@ extension MQTTEngine {
             authentication.limit = now.advanced(byNanoseconds: options.value.connectTimeout)
         case .success where isServer && phase == .connected && authentication.turn == .ours: break
         default:
-            throw MQTTUsageError(
-                .answerMismatch,
-                "\(reason) cannot be sent in AUTH now: "
-                    + (authentication.turn == .peers
-                        ? "the answer to the previous step is awaited." : "it does not follow the previous step."))
+            throw .cannotSendAuth(reason, awaitsAnswer: authentication.turn == .peers)
         }
         var all = properties
         all.authenticationMethod = method
@@ -56,20 +52,20 @@ extension MQTTEngine {
     mutating func receivedAuth(
         _ auth: MQTTPacket.Auth, at now: Int64, into effects: inout MQTTEffects
     ) throws(MQTTProtocolError) {
-        guard version.hasProperties else { throw .protocolError("MQTT before 5.0 has no AUTH.", "MQTT 3.1.1 2.2.1") }
+        guard version.hasProperties else { throw .authIsNotInThisVersion(clause: "MQTT 3.1.1 2.2.1") }
         if isServer { try requireAccepted(.auth) }
         guard authenticationMethod.value != nil else {
-            throw .protocolError("AUTH arrived although CONNECT had no authentication method.", "MQTT-4.12.0-7")
+            throw .authWithoutMethod(clause: "MQTT-4.12.0-7")
         }
         guard let method = auth.properties.authenticationMethod, isOurMethod(method) else {
-            throw .protocolError("AUTH has another authentication method than CONNECT.", "MQTT-4.12.0-5")
+            throw .otherAuthenticationMethod(in: .auth, clause: "MQTT-4.12.0-5")
         }
         // A client that waits for its last acknowledgements before DISCONNECT is still connected.
         let isConnected = phase.isOpen
         // One step at a time: the side that began it, or answered, waits for the other [MQTT 5.0 4.12].
         switch (auth.reasonCode, authentication.turn) {
         case (_, .ours):
-            throw .protocolError("A second AUTH arrived before the first was answered.", "MQTT 5.0 4.12")
+            throw .secondAuth(clause: "MQTT 5.0 4.12")
         case (.continueAuthentication, .peers):
             authentication.turn = .ours
             authentication.deadline = authentication.limit
@@ -78,11 +74,9 @@ extension MQTTEngine {
         case (.reauthenticate, .none) where isConnected:
             authentication.begin(until: now.advanced(byNanoseconds: options.value.connectTimeout))
         case (.success, _) where !isConnected:
-            throw .protocolError("AUTH with \(auth.reasonCode) arrived before CONNACK.", "MQTT-4.12.0-2")
+            throw .authBeforeConnack(auth.reasonCode, clause: "MQTT-4.12.0-2")
         default:
-            throw .protocolError(
-                "AUTH has the reason code \(auth.reasonCode), which does not follow the previous step.", "MQTT 5.0 4.12"
-            )
+            throw .authDoesNotFollow(auth.reasonCode, clause: "MQTT 5.0 4.12")
         }
         effects.report(.authenticationReceived(auth))
     }

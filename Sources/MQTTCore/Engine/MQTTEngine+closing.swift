@@ -13,7 +13,7 @@ extension MQTTEngine {
     public mutating func disconnect(
         reason: MQTTReasonCode = .normalDisconnection, properties: MQTTProperties = [], at now: Int64
     ) throws(MQTTUsageError) {
-        guard phase.isOpen else { throw notConnected("DISCONNECT") }
+        guard phase.isOpen else { throw .cannotSend("DISCONNECT", in: phase) }
         if version.hasProperties {
             try checkExpiry(properties)
             try checkReason(reason)
@@ -32,12 +32,10 @@ extension MQTTEngine {
     ///
     /// - Throws: as that does, and ``MQTTUsageError/Code/notInThisVersion`` for what would not be sent before 5.0.
     package func checkDisconnect(reason: MQTTReasonCode, properties: MQTTProperties) throws(MQTTUsageError) {
-        guard phase.isOpen else { throw notConnected("DISCONNECT") }
+        guard phase.isOpen else { throw .cannotSend("DISCONNECT", in: phase) }
         guard version.hasProperties else {
             guard reason == .normalDisconnection, properties.isEmpty else {
-                throw MQTTUsageError(
-                    .notInThisVersion,
-                    "MQTT \(version) has neither reason nor properties in DISCONNECT. Leave them out.")
+                throw .disconnectHasNoReason(in: version)
             }
             return
         }
@@ -57,19 +55,14 @@ extension MQTTEngine {
     private func checkExpiry(_ properties: MQTTProperties) throws(MQTTUsageError) {
         guard let expiry = properties.sessionExpiryInterval else { return }
         guard !isServer, expiry == 0 || connectSessionExpiry != 0 else {
-            throw MQTTUsageError(
-                .propertyNotAllowed,
-                "DISCONNECT must not set a session expiry of \(expiry) s: "
-                    + (isServer ? "only clients send it." : "CONNECT had 0. Set sessionExpiry before connecting."))
+            throw .cannotSetExpiry(expiry, isServer: isServer)
         }
     }
 
     /// Throws unless our side may send this code in DISCONNECT [MQTT-3.14.2-1].
     private func checkReason(_ reason: MQTTReasonCode) throws(MQTTUsageError) {
         guard !reason.isAllowed(in: .disconnect, from: options.value.role) else { return }
-        throw MQTTUsageError(
-            .invalidValue,
-            "A \(options.value.role) must not send \(reason) in DISCONNECT [MQTT-3.14.2-1]. Use another reason code.")
+        throw .mustNotDisconnect(options.value.role, with: reason)
     }
 }
 
@@ -86,7 +79,7 @@ extension MQTTEngine {
         reason: MQTTReasonCode = .normalDisconnection, properties: MQTTProperties = [], within limit: Int64,
         at now: Int64, into effects: inout MQTTEffects
     ) throws(MQTTUsageError) {
-        guard phase.isOpen else { throw notConnected("DISCONNECT") }
+        guard phase.isOpen else { throw .cannotSend("DISCONNECT", in: phase) }
         if version.hasProperties { try checkDisconnect(reason: reason, properties: properties) }
         connectionEnd = .unrelated
         subscribingStage = .done

@@ -11,8 +11,7 @@ extension MQTTEngine {
     ///   cannot be written in CONNECT.
     public mutating func connectionOpened(at now: Int64, deadline: Int64? = nil) throws(MQTTUsageError) {
         guard phase == .closed else {
-            throw MQTTUsageError(
-                .alreadyConnected, "A connection is open. Report that it closed before opening another.")
+            throw .connectionIsOpen
         }
         output.removeAll(keepingCapacity: true)
         largePayload = nil
@@ -81,10 +80,7 @@ extension MQTTEngine {
         do throws(MQTTEncodingError) {
             try MQTTPacket.connect(connect).encode(into: &bytes, version: version)
         } catch {
-            // No other topic is in CONNECT.
-            let subject =
-                error.code == .invalidTopicName ? "The will has no valid topic." : "CONNECT cannot be encoded."
-            throw MQTTUsageError(.invalidConfiguration, "\(subject) \(error.message)")
+            throw .connectCannotBeEncoded(error)
         }
         var opening = MQTTOpening()
         let outlives = version.hasProperties ? options.value.sessionExpiry != 0 : !cleanStart
@@ -135,7 +131,7 @@ extension MQTTEngine {
             return
         }
         if let method = connack.properties.authenticationMethod, !isOurMethod(method) {
-            throw .protocolError("CONNACK has another authentication method than CONNECT.", "MQTT-4.12.0-5")
+            throw .otherAuthenticationMethod(in: .connack, clause: "MQTT-4.12.0-5")
         }
         let (sessionPresent, continuesSession) = try judgeSession(connack, opening)
         try adoptLimits(connack.properties)
@@ -152,12 +148,11 @@ extension MQTTEngine {
         let sessionPresent = connack.sessionPresent && (version == .v5_0 || !opening.cleanStart)
         if sessionPresent {
             if opening.cleanStart {
-                throw .protocolError(
-                    "CONNACK has Session Present set although CONNECT requested a clean start.", "MQTT-3.2.2-2")
+                throw .sessionPresentAfterCleanStart(clause: "MQTT-3.2.2-2")
             }
             if version == .v5_0 && !session.isHeld && !options.value.acceptsUnknownSession {
                 self.opening.value = nil
-                throw .protocolError("CONNACK has Session Present set, but this client has no session.", "MQTT-3.2.2-4")
+                throw .sessionPresentWithoutSession(clause: "MQTT-3.2.2-4")
             }
         }
         // 3.1 has no Session Present: there the server resumes the session if CONNECT requested it.
@@ -230,11 +225,11 @@ extension MQTTEngine {
     /// The limits that CONNECT and CONNACK have in common.
     mutating func adoptCommonLimits(_ properties: MQTTProperties) throws(MQTTProtocolError) {
         if let maximum = properties.receiveMaximum {
-            guard maximum > 0 else { throw .protocolError("The Receive Maximum is 0.", "MQTT 5.0 3.1.2.11.3") }
+            guard maximum > 0 else { throw .receiveMaximumIsZero(clause: "MQTT 5.0 3.1.2.11.3") }
             limits.receiveMaximum = maximum
         }
         if let size = properties.maximumPacketSize {
-            guard size > 0 else { throw .protocolError("The Maximum Packet Size is 0.", "MQTT 5.0 3.1.2.11.4") }
+            guard size > 0 else { throw .maximumPacketSizeIsZero(clause: "MQTT 5.0 3.1.2.11.4") }
             limits.maximumPacketSize = size
         }
         limits.topicAliasMaximum = properties.topicAliasMaximum ?? 0

@@ -53,7 +53,7 @@ extension MQTTEngine {
         else {
             return try enqueue(head, payload, properties, token, now)
         }
-        guard let id = session.window.reserveID() else { throw noPacketIdentifier }
+        guard let id = session.window.reserveID() else { throw .noPacketIdentifierIsFree }
         head.packetID = id
         do throws(MQTTUsageError) {
             try encodePublish(head, payload, properties)
@@ -76,39 +76,26 @@ extension MQTTEngine {
 
     // MARK: Checks
 
-    var noPacketIdentifier: MQTTUsageError {
-        MQTTUsageError(
-            .noPacketIdentifier, "All 65,535 packet identifiers are in use. Wait for acknowledgements.")
-    }
-
     @inline(__always)
     private func checkLimits(_ flags: MQTTPublishFlags) throws(MQTTUsageError) {
         if flags.qos > limits.maximumQoS {
-            throw MQTTUsageError(
-                .qosNotSupported,
-                "\(flags.qos) is above the peer's maximum, \(limits.maximumQoS). Publish with that or less.")
+            throw .qosAboveMaximum(flags.qos, maximum: limits.maximumQoS)
         }
         if flags.isRetained && !limits.retainAvailable {
-            throw MQTTUsageError(
-                .retainNotAvailable, "The peer does not retain messages. Publish without retain.")
+            throw .retainIsNotAvailable()
         }
     }
 
     private func check(_ properties: MQTTProperties) throws(MQTTUsageError) {
         // Before 5.0 the expiry counts while the message waits here, and is not sent.
         if !isServer && !version.hasProperties && !properties.isExpiryAlone {
-            throw MQTTUsageError(
-                .notInThisVersion, "MQTT \(version) has no properties. Leave them out, or connect with 5.0.")
+            throw .propertiesAreNotInThisVersion(version)
         }
         if properties.contains(.topicAlias) {
-            throw MQTTUsageError(
-                .propertyNotAllowed,
-                "Topic aliases are assigned by the engine. Leave the property out and set outboundTopicAliasMaximum.")
+            throw .topicAliasIsAssigned
         }
         if !isServer && properties.contains(.subscriptionIdentifier) {
-            throw MQTTUsageError(
-                .propertyNotAllowed,
-                "A client must not send a subscription identifier in PUBLISH [MQTT-3.3.4-6]. Leave it out.")
+            throw .subscriptionIdentifierFromClient
         }
     }
 
@@ -126,9 +113,7 @@ extension MQTTEngine {
         }
         let limit = phase == .connected ? acceptedByPeer : MQTTPacket.largestSize
         if size > limit {
-            throw MQTTUsageError(
-                .packetTooLarge,
-                "PUBLISH would have \(size) bytes; the maximum packet size is \(limit). Split the payload.")
+            throw MQTTUsageError(.packetTooLarge(.publish, size, limit))
         }
     }
 
@@ -144,9 +129,7 @@ extension MQTTEngine {
         if phase == .connected {
             try checkLimits(head.flags)
         } else if head.flags.isAtMostOnce && !options.value.queuesQoS0WhileDisconnected {
-            throw MQTTUsageError(
-                .notConnected,
-                "A QoS 0 message requires an accepted connection. Connect first, or publish with QoS 1 or 2.")
+            throw .qos0NeedsConnection
         }
         return try enqueue(head, payload, properties, token, now)
     }
@@ -182,23 +165,16 @@ extension MQTTEngine {
     private mutating func checkRoom(for size: Int) throws(MQTTUsageError) {
         // No room that others leave would ever be enough.
         if size > options.value.maximumQueuedBytes {
-            throw MQTTUsageError(
-                .largerThanQueue,
-                "The message takes \(size) bytes, more than the whole queue may hold (\(options.value.maximumQueuedBytes))."
-            )
+            throw .largerThanQueue(size, maximum: options.value.maximumQueuedBytes)
         }
         if session.window.queue.count >= options.value.maximumQueuedMessages {
             owesRoom = true
-            throw MQTTUsageError(
-                .queueFull,
-                "The queue holds \(session.window.queue.count) messages, its limit.")
+            throw .queueIsFull(messages: session.window.queue.count)
         }
         if session.window.queuedBytes + size > options.value.maximumQueuedBytes {
             owesRoom = true
-            throw MQTTUsageError(
-                .queueFull,
-                "The queue holds \(session.window.queuedBytes) bytes; \(size) more exceed its limit of "
-                    + "\(options.value.maximumQueuedBytes).")
+            throw .queueIsFull(
+                bytes: session.window.queuedBytes, adding: size, maximum: options.value.maximumQueuedBytes)
         }
     }
 

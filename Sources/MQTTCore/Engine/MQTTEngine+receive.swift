@@ -130,7 +130,7 @@ extension MQTTEngine {
             try receivedSecondConnack(connack, into: &effects)
         case .connect(let connect) where isServer:
             guard phase == .connecting else {
-                throw .protocolError("The client sent a second CONNECT.", "MQTT-3.1.0-2")
+                throw .secondConnect(clause: "MQTT-3.1.0-2")
             }
             try receivedConnect(connect, at: now, into: &effects)
         case .suback(let suback) where !isServer:
@@ -150,8 +150,7 @@ extension MQTTEngine {
         case .auth(let auth):
             try receivedAuth(auth, at: now, into: &effects)
         default:
-            let role = isServer ? "client" : "server"
-            throw .protocolError("A \(role) must not send \(packet.type).", "MQTT 5.0 2.1.2")
+            throw .mustNotBeSent(packet.type, by: isServer ? .client : .server, clause: "MQTT 5.0 2.1.2")
         }
     }
 
@@ -159,13 +158,9 @@ extension MQTTEngine {
     @inline(__always)
     func requireAccepted(_ type: MQTTPacketType) throws(MQTTProtocolError) {
         if phase.isOpen || phase == .deciding { return }
-        throw tooEarly(type)
-    }
-
-    private func tooEarly(_ type: MQTTPacketType) -> MQTTProtocolError {
-        isServer
-            ? .protocolError("\(type) arrived before CONNECT.", "MQTT-3.1.0-1")
-            : .protocolError("\(type) arrived before CONNACK.", "MQTT-3.2.0-1")
+        throw isServer
+            ? .arrivedBefore(.connect, type, clause: "MQTT-3.1.0-1")
+            : .arrivedBefore(.connack, type, clause: "MQTT-3.2.0-1")
     }
 
     private mutating func receivedDisconnect(
@@ -175,8 +170,7 @@ extension MQTTEngine {
             try requireAccepted(.disconnect)
             if let expiry = disconnect.properties.sessionExpiryInterval {
                 guard expiry == 0 || connectSessionExpiry != 0 else {
-                    throw .protocolError(
-                        "DISCONNECT sets a session expiry although CONNECT had 0.", "MQTT 5.0 3.14.2.2.2")
+                    throw .expiryAfterZero(clause: "MQTT 5.0 3.14.2.2.2")
                 }
                 sessionEndsWithConnection = expiry == 0
             }
@@ -196,7 +190,7 @@ extension MQTTEngine {
         _ connack: MQTTPacket.Connack, into effects: inout MQTTEffects
     ) throws(MQTTProtocolError) {
         guard connack.reasonCode != .success else {
-            throw .protocolError("The server sent a second CONNACK.", "MQTT-3.2.0-2")
+            throw .secondConnack(clause: "MQTT-3.2.0-2")
         }
         effects.report(.connectionRefused(connack))
         if phase == .connected {

@@ -17,9 +17,7 @@ extension MQTTEngine {
     ) throws(MQTTUsageError) {
         try checkRequest("SUBSCRIBE", subscriptions.count)
         if !properties.subscriptionIdentifiers.isEmpty && !limits.subscriptionIdentifiersAvailable {
-            throw MQTTUsageError(
-                .subscriptionNotSupported,
-                "The server does not support subscription identifiers. Leave the identifier out.")
+            throw .subscriptionIdentifiersAreNotAvailable
         }
         for subscription in subscriptions { try check(subscription) }
         var subscriptions = subscriptions
@@ -48,11 +46,10 @@ extension MQTTEngine {
     }
 
     private func checkRequest(_ packet: String, _ count: Int) throws(MQTTUsageError) {
-        guard !isServer else { throw MQTTUsageError(.wrongRole, "Only clients send \(packet).") }
-        guard phase == .connected else { throw notConnected(packet) }
-        guard count > 0 else {
-            throw MQTTUsageError(.noFilters, "\(packet) needs at least one topic filter [MQTT-3.8.3-2]. Add one.")
-        }
+        guard !isServer else { throw .isSentByClients(packet) }
+        guard phase == .connected else { throw .cannotSend(packet, in: phase) }
+        // [MQTT-3.8.3-2]
+        guard count > 0 else { throw .hasNoFilter(packet) }
     }
 
     private func check(_ filter: String) throws(MQTTUsageError) {
@@ -62,22 +59,13 @@ extension MQTTEngine {
     private func check(_ subscription: MQTTSubscriptionRequest) throws(MQTTUsageError) {
         try check(subscription.filter)
         let isShared = MQTTTopicFilter.shared(subscription.filter) != nil
-        if isShared && subscription.noLocal {
-            throw MQTTUsageError(
-                .subscriptionNotSupported,
-                "No Local is not allowed on a shared subscription [MQTT-3.8.3-4]. Turn it off.")
-        }
-        if isShared && !limits.sharedSubscriptionAvailable {
-            throw MQTTUsageError(
-                .subscriptionNotSupported, "The server does not support shared subscriptions. Subscribe without $share."
-            )
-        }
+        // [MQTT-3.8.3-4]
+        if isShared && subscription.noLocal { throw .noLocalOnSharedSubscription }
+        if isShared && !limits.sharedSubscriptionAvailable { throw .sharedSubscriptionsAreNotAvailable }
         if !limits.wildcardSubscriptionAvailable
             && subscription.filter.utf8.contains(where: { $0 == 0x23 || $0 == 0x2B })
         {
-            throw MQTTUsageError(
-                .subscriptionNotSupported, "The server does not support wildcards. Subscribe to topics without + and #."
-            )
+            throw .wildcardsAreNotAvailable
         }
     }
 
@@ -86,7 +74,7 @@ extension MQTTEngine {
         isExactlyOnce: @autoclosure () -> Bool = false, count: Int, token: UInt64, at now: Int64,
         _ packet: (UInt16) -> MQTTPacket
     ) throws(MQTTUsageError) {
-        guard let id = session.window.reserveID() else { throw noPacketIdentifier }
+        guard let id = session.window.reserveID() else { throw .noPacketIdentifierIsFree }
         let start = output.count
         do throws(MQTTUsageError) {
             try write(packet(id))
@@ -119,9 +107,7 @@ extension MQTTEngine {
         let request = session.window.slots[Int(index)]
         let (count, filterCount) = (suback.reasonCodes.count, Int(request.filterCount))
         guard count == filterCount else {
-            throw .protocolError(
-                "SUBACK has \(count) reason code\(count == 1 ? "" : "s")"
-                    + " for \(filterCount) topic filter\(filterCount == 1 ? "" : "s").", Self.clauseOfCodeCount)
+            throw .wrongNumberOfCodes(count, filters: filterCount, clause: Self.clauseOfCodeCount)
         }
         session.window.finishRequest(index)
         effects.report(
@@ -157,7 +143,7 @@ extension MQTTEngine {
         let index = session.window.slot(of: id)
         guard index >= 0 else { return nil }
         guard session.window.slots[Int(index)].kind == kind else {
-            throw .protocolError("An answer names packet identifier \(id), which awaits another packet.", "MQTT-3.9.2")
+            throw .identifierAwaitsAnother(id, than: kind == .subscribe ? .suback : .unsuback, clause: "MQTT-3.9.2")
         }
         return index
     }

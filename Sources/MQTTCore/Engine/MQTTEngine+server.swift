@@ -11,9 +11,7 @@ extension MQTTEngine {
         phase = .deciding
         connectDeadline = .max
         if connect.clientID.isEmpty && version < .v5_0 && !connect.cleanStart {
-            throw MQTTProtocolError(
-                .clientIdentifierNotValid, "CONNECT has an empty client identifier without Clean Session.",
-                clause: "MQTT-3.1.3-8")
+            throw .noClientIdentifier(clause: "MQTT-3.1.3-8")
         }
         try adoptCommonLimits(connect.properties)
         authenticationMethod.value = connect.properties.authenticationMethod
@@ -32,9 +30,7 @@ extension MQTTEngine {
     /// ``acceptConnection(sessionPresent:properties:at:into:)``.
     public mutating func replaceSession(_ session: MQTTSession) throws(MQTTUsageError) -> MQTTSession {
         guard phase != .connected else {
-            throw MQTTUsageError(
-                .alreadyConnected,
-                "A session cannot be replaced while a connection is accepted. Close the connection first.")
+            throw .sessionToReplaceIsInUse
         }
         let old = self.session
         self.session = session
@@ -51,14 +47,11 @@ extension MQTTEngine {
     public mutating func acceptConnection(
         sessionPresent: Bool, properties: MQTTProperties = [], at now: Int64, into effects: inout MQTTEffects
     ) throws(MQTTUsageError) {
-        guard isServer else { throw MQTTUsageError(.wrongRole, "Only servers send CONNACK.") }
-        guard phase == .deciding else { throw notConnected("CONNACK") }
+        guard isServer else { throw .isSentByServers("CONNACK") }
+        guard phase == .deciding else { throw .cannotSend("CONNACK", in: phase) }
         let opening = opening.value ?? MQTTOpening()
-        if sessionPresent && opening.cleanStart {
-            throw MQTTUsageError(
-                .answerMismatch,
-                "Session Present must not follow Clean Start [MQTT-3.2.2-2]. Answer with sessionPresent off.")
-        }
+        // [MQTT-3.2.2-2]
+        if sessionPresent && opening.cleanStart { throw .sessionPresentAfterCleanStart }
         var all: MQTTProperties = []
         if version.hasProperties { all = connackProperties(properties) }
         try write(.connack(.init(sessionPresent: sessionPresent && version != .v3_1, properties: all)))
@@ -105,11 +98,9 @@ extension MQTTEngine {
     public mutating func refuseConnection(
         _ reason: MQTTReasonCode, properties: MQTTProperties = [], at now: Int64
     ) throws(MQTTUsageError) {
-        guard isServer else { throw MQTTUsageError(.wrongRole, "Only servers send CONNACK.") }
-        guard phase == .deciding else { throw notConnected("CONNACK") }
-        guard reason.isError else {
-            throw MQTTUsageError(.answerMismatch, "\(reason) is not a refusal. Use a code from 0x80 on.")
-        }
+        guard isServer else { throw .isSentByServers("CONNACK") }
+        guard phase == .deciding else { throw .cannotSend("CONNACK", in: phase) }
+        guard reason.isError else { throw .isNotRefusal(reason) }
         writeRefusal(reason, properties)
         phase = .closing
     }
@@ -147,8 +138,8 @@ extension MQTTEngine {
     }
 
     private func checkAnswer(_ packet: String) throws(MQTTUsageError) {
-        guard isServer else { throw MQTTUsageError(.wrongRole, "Only servers send \(packet).") }
-        guard phase == .connected else { throw notConnected(packet) }
+        guard isServer else { throw .isSentByServers(packet) }
+        guard phase == .connected else { throw .cannotSend(packet, in: phase) }
     }
 
     private func allowed(_ properties: MQTTProperties) -> MQTTProperties {

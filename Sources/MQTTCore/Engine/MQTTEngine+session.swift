@@ -48,9 +48,7 @@ extension MQTTEngine {
     /// connection with Clean Start.
     public mutating func discardSession(into effects: inout MQTTEffects) throws(MQTTUsageError) {
         guard phase == .closed else {
-            throw MQTTUsageError(
-                .alreadyConnected,
-                "A session cannot be discarded while a connection is open. Close the connection first.")
+            throw .sessionToDiscardIsInUse
         }
         discardAll(into: &effects)
     }

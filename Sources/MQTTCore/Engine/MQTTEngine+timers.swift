@@ -84,8 +84,8 @@ extension MQTTEngine {
     public mutating func ping(
         at now: Int64, progress: OutputProgress = OutputProgress()
     ) throws(MQTTUsageError) {
-        guard !isServer else { throw MQTTUsageError(.wrongRole, "Only clients send PINGREQ.") }
-        guard phase == .connected else { throw notConnected("PINGREQ") }
+        guard !isServer else { throw .isSentByClients("PINGREQ") }
+        guard phase == .connected else { throw .cannotSend("PINGREQ", in: phase) }
         writePing(at: now, progress)
     }
 

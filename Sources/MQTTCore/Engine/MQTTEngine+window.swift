@@ -54,7 +54,7 @@ extension MQTTEngine {
             let answer = isRefusal || received == .success ? reason : received
             complete(index, isRefusal ? .refused : .acknowledged, answer, remark, &effects)
         default:
-            throw .protocolError("\(type) names packet identifier \(id), which awaits another packet.", "MQTT 5.0 4.3")
+            throw .identifierAwaitsAnother(id, than: type, clause: "MQTT 5.0 4.3")
         }
     }
 

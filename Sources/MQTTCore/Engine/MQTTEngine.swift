@@ -340,17 +340,4 @@ extension MQTTEngine {
             throw MQTTUsageError(error)
         }
     }
-
-    func notConnected(_ packet: String) -> MQTTUsageError {
-        switch phase {
-        case .closing, .leaving:
-            MQTTUsageError(
-                .closing,
-                "\(packet) cannot be sent: the connection is being closed with DISCONNECT. Connect again first.")
-        case .connected:
-            MQTTUsageError(.alreadyConnected, "\(packet) cannot be sent: the connection is already accepted.")
-        default:
-            MQTTUsageError(.notConnected, "\(packet) cannot be sent: there is no accepted connection. Connect first.")
-        }
-    }
 }

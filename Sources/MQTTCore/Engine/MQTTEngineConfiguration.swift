@@ -197,22 +197,15 @@ extension MQTTEngineConfiguration {
     public func checkConnect() throws(MQTTUsageError) {
         try checkConnectProperties()
         if version < .v5_0 {
+            // [MQTT-3.1.3-7]
             if clientID.isEmpty && (!cleanStart || version == .v3_1) {
-                throw MQTTUsageError(
-                    .invalidConfiguration,
-                    version == .v3_1
-                        ? "MQTT 3.1 requires a client identifier of 1 to 23 characters. Set clientID."
-                        : "An empty client identifier requires cleanStart in MQTT 3.1.1 [MQTT-3.1.3-7]. Set either.")
+                throw .clientIdentifierIsEmpty(in: version)
             }
-            if password != nil && userName == nil {
-                throw MQTTUsageError(
-                    .invalidConfiguration,
-                    "MQTT \(version) allows a password only with a user name [MQTT-3.1.2-22]. Set userName.")
-            }
+            // [MQTT-3.1.2-22]
+            if password != nil && userName == nil { throw .passwordWithoutUserName(in: version) }
         } else if authenticationData != nil && authenticationMethod == nil {
-            throw MQTTUsageError(
-                .invalidConfiguration,
-                "Authentication data needs a method [MQTT 5.0 3.1.2.11.10]. Set authenticationMethod.")
+            // [MQTT 5.0 3.1.2.11.10]
+            throw .authenticationDataWithoutMethod
         }
     }
 
@@ -228,10 +221,7 @@ extension MQTTEngineConfiguration {
                 default: nil
                 }
             guard let option else { continue }
-            throw MQTTUsageError(
-                .propertyNotAllowed,
-                "The connect properties contain \(property.identifier), which has an option of its own. Use the option "
-                    + "\(option) and leave the property out.")
+            throw .connectPropertyHasOption(property.identifier, option)
         }
     }
 }
