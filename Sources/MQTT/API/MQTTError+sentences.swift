@@ -3,7 +3,8 @@ import Messaging
 import Transport
 import Wire
 
-/// The errors of a user of the client, made from those of the engine and from the server's reason codes; on any thread.
+/// The errors of a user of the client, made from those of the engine and from the server's reason codes; on any thread. The
+/// core decides, and names the case.
 ///
 /// Each is a sentence about what happened and one about what to do.
 extension MQTTError {
@@ -143,7 +144,7 @@ extension MQTTError {
             case .subscribeTimeout:
                 (
                     .timedOut,
-                    "The server did not answer SUBSCRIBE within requestTimeout after a reconnect. \(MQTTSubscriptions.adviceForSubscribe)"
+                    "The server did not answer SUBSCRIBE within requestTimeout after a reconnect. \(Self.adviceOnLateSubscribe)"
                 )
             }
         let violation: MQTTProtocolError? = if case .violation(let violation) = failure { violation } else { nil }
@@ -472,4 +473,118 @@ extension MQTTError {
     private static func sentence(_ text: String) -> String {
         withoutFullStop(text.prefix(1).uppercased() + text.dropFirst()) + "."
     }
+}
+
+// MARK: - Connecting
+
+extension MQTTError {
+    /// The subject of a sentence about the server that the client is connected to.
+    static func name(of server: BrokerURL?) -> String { server.map { "\($0)" } ?? "The server" }
+
+    /// CONNECT has no answer, and the time to connect was short because another address was waiting to be tried.
+    static var hurriedConnectIsUnanswered: MQTTError {
+        MQTTError(.timedOut, "The server did not answer CONNECT " + StreamOpener.hurry)
+    }
+
+    /// ``MQTTAuthentication/respond`` has not returned.
+    static var respondIsLate: MQTTError {
+        MQTTError(
+            .timedOut,
+            "authentication.respond did not return in time: the server waits for this client's AUTH. Check what respond is waiting for."
+        )
+    }
+
+    static func authIsUnread(because pauseReason: String) -> MQTTError {
+        MQTTError(
+            .timedOut,
+            "The client read no answer to AUTH within connectTimeout, \(pauseReason) The authentication may still be completed."
+        )
+    }
+
+    /// DISCONNECT says that another client has the identifier, soon after a CONNECT that was left without an answer.
+    static func takenOverByOwnConnect(_ packet: MQTTPacket.Disconnect) -> MQTTError {
+        MQTTError(
+            .connectionLost,
+            "A server reports that another client connected with the same client identifier. That is probably this client's own CONNECT, which was not answered in time, so that the client connects again. If it happens again, give each client an identifier of its own.",
+            reasonCode: packet.reasonCode, properties: packet.properties)
+    }
+
+    // MARK: What is added to the report of an end
+
+    static let hintAtOlderServer = " If it does not support MQTT 5.0, set version to .v3_1_1, or fallbackVersions."
+
+    /// - Parameter silence: in nanoseconds.
+    static func hint(atSilence silence: Int64) -> String {
+        " Nothing had been sent or received for \(silence / 1_000_000_000) seconds: a proxy or load balancer may end connections that are idle for so long. Set keepAlive to a shorter time."
+    }
+
+    static func hint(atSharedIdentifier id: String) -> String {
+        " It has done so twice soon after accepting it: if another client uses the client identifier '\(id)', the two end each other's connections. Give each client an identifier of its own."
+    }
+
+    static func advice(onUnfollowedReference reference: String) -> String {
+        "\(refers(to: reference)): connect to that server, or set followsRedirects if you trust it with the credentials."
+    }
+
+    static func advice(onUnusableReference reference: String) -> String {
+        "\(refers(to: reference)), which is neither a host nor a URL with the scheme of the client's own: connect to it with its URL."
+    }
+
+    static func remark(onFollowedReference reference: String) -> String {
+        "\(refers(to: reference)), which the client follows."
+    }
+
+    private static func refers(to reference: String) -> String {
+        "It refers clients to '\(OneLine.text(reference))'"
+    }
+}
+
+// MARK: - Subscribing
+
+extension MQTTError {
+    static func subscribeRefused(
+        _ filter: String, _ reason: MQTTReasonCode, _ properties: MQTTProperties
+    ) -> MQTTError {
+        MQTTError(
+            .refused,
+            "The server refused to subscribe to '\(filter)': \(properties.text(after: reason)). \(advice(onFilter: reason))",
+            reasonCode: reason, properties: properties)
+    }
+
+    static func unsubscribeRefused(_ reason: MQTTReasonCode, _ properties: MQTTProperties) -> MQTTError {
+        MQTTError(
+            .refused,
+            "The server refused to unsubscribe: \(properties.text(after: reason)). Its messages may still arrive and come to unmatchedMessages().",
+            reasonCode: reason, properties: properties)
+    }
+
+    static func filterIsSubscribed(_ filter: String) -> MQTTError {
+        .invalidRequest(
+            "A subscription of this client has the filter '\(filter)'. Call unsubscribe() of it instead.")
+    }
+
+    static func answerIsUnread(to packet: String, because pauseReason: String) -> MQTTError {
+        MQTTError(
+            .timedOut,
+            "The client read no answer to \(packet) within requestTimeout, \(pauseReason) The request may still take effect."
+        )
+    }
+
+    static func isUnanswered(_ packet: String, _ advice: String) -> MQTTError {
+        MQTTError(
+            .timedOut,
+            "The server did not answer \(packet) within requestTimeout; the request may still take effect. \(advice)")
+    }
+
+    static var connectionsEndBeforeSuback: MQTTError {
+        MQTTError(
+            .timedOut,
+            "Connections end before the server answers SUBSCRIBE, for longer than requestTimeout; the request may still take effect. \(adviceOnLateSubscribe)"
+        )
+    }
+
+    static let adviceOnLateSubscribe =
+        "Some servers do not answer a request for QoS 2, or for many filters: lower qos or maximumFiltersPerRequest, or raise requestTimeout if the server is slow."
+
+    static let adviceOnLateUnsubscribe = "Raise requestTimeout if the server needs longer."
 }

@@ -1,4 +1,5 @@
 import MQTTCore
+import Messaging
 
 /// Recognises a packet that breaks the protocol and comes again on each connection, because the server resumes a session
 /// that has it, or sends it again for each subscription. On the loop's thread only.
@@ -38,10 +39,10 @@ struct MQTTBlockedSession {
     /// same packet has ended enough connections.
     ///
     /// - Parameters:
-    ///   - server: the server's name for the error.
+    ///   - server: the server, which the error names.
     ///   - isShort: whether the connection ends soon. Without a session only such ends count: a message that is published
     ///     from time to time ends one connection each time, and those between are of use.
-    func failed(_ violation: MQTTProtocolError, server: String, isShort: Bool) -> MQTTError? {
+    func failed(_ violation: MQTTProtocolError, server: BrokerURL?, isShort: Bool) -> MQTTError? {
         guard let record, let refused = record.refused else { return nil }
         guard isResumed || isShort else {
             record.repetitions = 0
@@ -52,7 +53,7 @@ struct MQTTBlockedSession {
         record.last = (refused.packet, violation)
         guard record.repetitions >= Self.maximumRepetitions else { return nil }
         record.repetitions = 0
-        return MQTTError(violation, refused, repeatedBy: server, isResumed: isResumed)
+        return MQTTError(violation, refused, repeatedBy: MQTTError.name(of: server), isResumed: isResumed)
     }
 
     /// The connection has closed. If the server had accepted it and it ended for another reason, the count starts again.

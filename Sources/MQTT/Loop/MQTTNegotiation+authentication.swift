@@ -95,12 +95,7 @@ extension MQTTNegotiation {
         let alarm = LoopAlarm(loop: core.loop) { [weak core] _ in
             guard let core, !call.isOver else { return }
             guard let reason = core.link.pauseReason else { return core.negotiation.limit(call) }
-            call.end(
-                .failure(
-                    MQTTError(
-                        .timedOut,
-                        "The client read no answer to AUTH within connectTimeout, \(reason) The authentication may still be completed."
-                    )))
+            call.end(.failure(.authIsUnread(because: reason)))
         }
         alarm.set(core.loop.now.advanced(byNanoseconds: settings.engineOptions.value.connectTimeout))
     }

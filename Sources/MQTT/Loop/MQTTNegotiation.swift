@@ -116,7 +116,7 @@ final class MQTTNegotiation: @unchecked Sendable {
         guard settings.fallbackVersions.isEmpty,
             core.link.perform({ $0.engine.options.value.version }) == .v5_0
         else { return "" }
-        return " If it does not support MQTT 5.0, set version to .v3_1_1, or fallbackVersions."
+        return MQTTError.hintAtOlderServer
     }
 
     /// The server has accepted this connection, and it ends: what to add to the report.
@@ -130,15 +130,11 @@ final class MQTTNegotiation: @unchecked Sendable {
             ($0.engine.isHeldUp(at: now), $0.engine.silence(at: now), $0.engine.endsWithoutAnswer > 0)
         }
         if isHeldUp { return " \(MQTTError.serverLostPatience)" }
-        if silence >= Self.suspiciousSilence {
-            return
-                " Nothing had been sent or received for \(silence / 1_000_000_000) seconds: a proxy or load balancer may end connections that are idle for so long. Set keepAlive to a shorter time."
-        }
+        if silence >= Self.suspiciousSilence { return MQTTError.hint(atSilence: silence) }
         hasEndedSoon = !isAwaited && !core.supervisor.isStable(at: now)
         let id = core.clientIDTemplate
         guard hasEndedSoon, hadEndedSoon, !id.isEmpty, !id.utf8.contains(UInt8(ascii: "%")) else { return "" }
-        return
-            " It has done so twice soon after accepting it: if another client uses the client identifier '\(id)', the two end each other's connections. Give each client an identifier of its own."
+        return MQTTError.hint(atSharedIdentifier: id)
     }
 
     /// The shortest time without traffic, in nanoseconds, after which usual proxies and load balancers end a connection.
@@ -155,10 +151,7 @@ final class MQTTNegotiation: @unchecked Sendable {
     /// The connection broke the protocol or timed out: why.
     func failed(_ failure: MQTTConnectionFailure) -> MQTTError {
         if failure == .connectTimeout || failure == .authenticationTimeout, authenticationTask != nil {
-            return MQTTError(
-                .timedOut,
-                "authentication.respond did not return in time: the server waits for this client's AUTH. Check what respond is waiting for."
-            )
+            return .respondIsLate
         }
         if failure == .connectTimeout, core.link.perform({ $0.engine.connectWaitsForStore }) {
             awaitsConnack = false
@@ -166,16 +159,15 @@ final class MQTTNegotiation: @unchecked Sendable {
         }
         serverFailed = true
         if case .connectTimeout = failure, core.opener.wasHurried {
-            return MQTTError(.timedOut, "The server did not answer CONNECT " + StreamOpener.hurry)
+            return .hurriedConnectIsUnanswered
         }
-        let server = core.opener.server.map { "\($0)" } ?? "The server"
         let asksFor5 = core.link.perform { $0.engine.options.value.version == .v5_0 }
         guard isAccepted, case .violation(let violation) = failure else {
             return MQTTError(
                 failure, isAnswerToConnect5: !isAccepted && asksFor5 && settings.fallbackVersions.isEmpty)
         }
         if let blocked = blockedSession.failed(
-            violation, server: server, isShort: !core.supervisor.isStable(at: core.loop.now))
+            violation, server: core.opener.server, isShort: !core.supervisor.isStable(at: core.loop.now))
         {
             return blocked
         }
@@ -196,10 +188,7 @@ final class MQTTNegotiation: @unchecked Sendable {
         if packet.reasonCode == .sessionTakenOver,
             core.loop.now <= unansweredConnect.advanced(byNanoseconds: Self.lateness)
         {
-            return MQTTError(
-                .connectionLost,
-                "A server reports that another client connected with the same client identifier. That is probably this client's own CONNECT, which was not answered in time, so that the client connects again. If it happens again, give each client an identifier of its own.",
-                reasonCode: packet.reasonCode, properties: packet.properties)
+            return .takenOverByOwnConnect(packet)
         }
         serverFailed = true
         let now = core.loop.now
@@ -295,13 +284,9 @@ final class MQTTNegotiation: @unchecked Sendable {
         guard reason == .useAnotherServer || reason == .serverMoved, let reference = properties.serverReference else {
             return nil
         }
-        let name = "It refers clients to '\(OneLine.text(reference))'"
-        guard settings.followsRedirects else {
-            return "\(name): connect to that server, or set followsRedirects if you trust it with the credentials."
-        }
+        guard settings.followsRedirects else { return MQTTError.advice(onUnfollowedReference: reference) }
         return core.opener.endpoints(inReference: reference).isEmpty
-            ? "\(name), which is neither a host nor a URL with the scheme of the client's own: connect to it with its URL."
-            : "\(name), which the client follows."
+            ? MQTTError.advice(onUnusableReference: reference) : MQTTError.remark(onFollowedReference: reference)
     }
 
     /// CONNACK or DISCONNECT refers the client to another server [MQTT 5.0 4.11].

@@ -87,11 +87,7 @@ final class MQTTUnsubscribeWait {
             call.end(.success(result))
             return
         }
-        fail(
-            MQTTError(
-                .refused,
-                "The server refused to unsubscribe: \(result.properties.text(after: reason)). Its messages may still arrive and come to unmatchedMessages().",
-                reasonCode: reason, properties: result.properties))
+        fail(.unsubscribeRefused(reason, result.properties))
     }
 
     /// There will be no further answers.

@@ -218,11 +218,7 @@ extension MQTTSubscriptions {
             // Not one of a later subscription, whose SUBSCRIBE comes after an UNSUBSCRIBE.
             guard let entry = router.entries[key], (1...token).contains(entry.firstRequest) else { continue }
             if code.isError {
-                let error = MQTTError(
-                    .refused,
-                    "The server refused to subscribe to '\(key.text)': \(properties.text(after: code)). \(MQTTError.advice(onFilter: code))",
-                    reasonCode: code, properties: properties)
-                fail(key, error, of: token)
+                fail(key, .subscribeRefused(key.text, code, properties), of: token)
                 continue
             }
             let isKnown = entry.wasGranted
@@ -258,14 +254,14 @@ extension MQTTSubscriptions {
         case .unsubscribe(let filters, let caller):
             // The next connection of the session repeats it.
             router.forgetLater(filters)
-            caller?.wait.fail(late("UNSUBSCRIBE", advice: "Raise requestTimeout if the server needs longer."))
+            caller?.wait.fail(late("UNSUBSCRIBE", advice: MQTTError.adviceOnLateUnsubscribe))
         case .subscribe(let keys, let comesFirst):
             subscribeLate(token, keys, comesFirst: comesFirst)
         }
     }
 
     private func subscribeLate(_ token: UInt64, _ keys: [ByteKey], comesFirst: Bool) {
-        let error = late("SUBSCRIBE", advice: Self.adviceForSubscribe)
+        let error = late("SUBSCRIBE", advice: MQTTError.adviceOnLateSubscribe)
         for key in keys {
             guard let entry = router.entries[key] else { continue }
             entry.isUncertain = true
@@ -277,14 +273,7 @@ extension MQTTSubscriptions {
     }
 
     private func late(_ packet: String, advice: String) -> MQTTError {
-        let reason = core.link.pauseReason
-        return MQTTError(
-            .timedOut,
-            reason.map {
-                "The client read no answer to \(packet) within requestTimeout, \($0) The request may still take effect."
-            }
-                ?? "The server did not answer \(packet) within requestTimeout; the request may still take effect. \(advice)"
-        )
+        core.link.pauseReason.map { .answerIsUnread(to: packet, because: $0) } ?? .isUnanswered(packet, advice)
     }
 
     /// The server ends connections because of a SUBSCRIBE with these filters.
@@ -305,20 +294,12 @@ extension MQTTSubscriptions {
             let late = entry.takeCallers {
                 $0.wait != nil && $0.request != 0 && $0.firstWritten.advanced(byNanoseconds: timeout) <= now
             }
-            let error = MQTTError(
-                .timedOut,
-                "Connections end before the server answers SUBSCRIBE, for longer than requestTimeout; the request may still take effect. \(Self.adviceForSubscribe)"
-            )
             for caller in late {
-                caller.wait?.answer(caller.index, .failure(error))
-                withdraw(caller.route, from: key, error)
+                caller.wait?.answer(caller.index, .failure(.connectionsEndBeforeSuback))
+                withdraw(caller.route, from: key, .connectionsEndBeforeSuback)
             }
         }
     }
-
-    /// What to try when a server does not answer SUBSCRIBE.
-    static let adviceForSubscribe =
-        "Some servers do not answer a request for QoS 2, or for many filters: lower qos or maximumFiltersPerRequest, or raise requestTimeout if the server is slow."
 
     /// A SUBSCRIBE failed for one of its filters: the routes that asked with it fail. The others continue if the server has
     /// granted the filter on this connection or is about to answer another SUBSCRIBE; if it granted them on an earlier one, they

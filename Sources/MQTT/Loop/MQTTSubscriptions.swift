@@ -90,8 +90,7 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
     func unsubscribeNow(_ filters: [String], _ properties: MQTTProperties, _ call: MQTTUnsubscribeWait.Call) {
         guard core.accepts(call) else { return }
         if let own = filters.first(where: { router.entries[ByteKey($0)] != nil }) {
-            let message = "A subscription of this client has the filter '\(own)'. Call unsubscribe() of it instead."
-            call.end(.failure(.invalidRequest(message)))
+            call.end(.failure(.filterIsSubscribed(own)))
         } else {
             unsubscribeRemoved(filters, properties, call)
         }
