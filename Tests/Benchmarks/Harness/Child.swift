@@ -52,31 +52,36 @@ final class Child: Sendable {
     }
 
     private static func spawn(_ program: String, _ arguments: [String], output: Int32, _ id: inout pid_t) -> Int32 {
-        #if canImport(Darwin)
-            var actions: posix_spawn_file_actions_t?
-            var attributes: posix_spawnattr_t?
+        #if os(tvOS) || os(watchOS)
+            // These systems start no other programs.
+            return ENOTSUP
         #else
-            var actions = posix_spawn_file_actions_t()
-            var attributes = posix_spawnattr_t()
+            #if canImport(Darwin)
+                var actions: posix_spawn_file_actions_t?
+                var attributes: posix_spawnattr_t?
+            #else
+                var actions = posix_spawn_file_actions_t()
+                var attributes = posix_spawnattr_t()
+            #endif
+            posix_spawn_file_actions_init(&actions)
+            posix_spawn_file_actions_adddup2(&actions, output, 1)
+            posix_spawnattr_init(&attributes)
+            var signals = sigset_t()
+            sigemptyset(&signals)
+            posix_spawnattr_setsigmask(&attributes, &signals)
+            posix_spawnattr_setpgroup(&attributes, 0)
+            posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK))
+            var environment = ProcessInfo.processInfo.environment
+            environment["LD_PRELOAD"] = nil
+            let words = ([program] + arguments).map { strdup($0) } + [nil]
+            let variables = environment.map { strdup("\($0)=\($1)") } + [nil]
+            defer {
+                for word in words + variables { free(word) }
+                posix_spawn_file_actions_destroy(&actions)
+                posix_spawnattr_destroy(&attributes)
+            }
+            return posix_spawn(&id, program, &actions, &attributes, words, variables)
         #endif
-        posix_spawn_file_actions_init(&actions)
-        posix_spawn_file_actions_adddup2(&actions, output, 1)
-        posix_spawnattr_init(&attributes)
-        var signals = sigset_t()
-        sigemptyset(&signals)
-        posix_spawnattr_setsigmask(&attributes, &signals)
-        posix_spawnattr_setpgroup(&attributes, 0)
-        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK))
-        var environment = ProcessInfo.processInfo.environment
-        environment["LD_PRELOAD"] = nil
-        let words = ([program] + arguments).map { strdup($0) } + [nil]
-        let variables = environment.map { strdup("\($0)=\($1)") } + [nil]
-        defer {
-            for word in words + variables { free(word) }
-            posix_spawn_file_actions_destroy(&actions)
-            posix_spawnattr_destroy(&attributes)
-        }
-        return posix_spawn(&id, program, &actions, &attributes, words, variables)
     }
 
     /// Kills the whole group.
