@@ -21,7 +21,7 @@ public struct HeavyTests: SuiteTrait, TestTrait, TestScoping {
         for test: Test, testCase: Test.Case?, performing function: @concurrent @Sendable () async throws -> Void
     ) async throws {
         try await withTaskExecutorPreference(HeavyExecutor.shared) {
-            try await limited(to: limit, "after it had begun", function)
+            try await limited(to: limit, "after it had begun", test, function)
         }
     }
 }

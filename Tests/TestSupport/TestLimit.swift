@@ -5,9 +5,10 @@ import Testing
 ///
 /// The issue names a test that hangs, which otherwise nobody would see in what remains of a test run that was killed.
 func limited(
-    to limit: Duration, _ what: String, _ body: @concurrent @Sendable () async throws -> Void
+    to limit: Duration, _ what: String, _ test: Test, _ body: @concurrent @Sendable () async throws -> Void
 ) async throws {
     let running = RunningTask(withUnsafeCurrentTask { $0 })
+    AtWork.note("begin", "\(test.id)")
     let watch = Task {
         guard (try? await Task.sleep(for: limit)) != nil else { return }
         Issue.record("The test took longer than \(limit) \(what).")
@@ -15,6 +16,7 @@ func limited(
     }
     // Without waiting for the watch: on the thread of heavy tests that would let all others go first.
     defer {
+        AtWork.note("end", "\(test.id)")
         running.end()
         watch.cancel()
     }

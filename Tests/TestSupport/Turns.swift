@@ -14,7 +14,7 @@ public struct Turns: SuiteTrait, TestTrait, TestScoping {
         for test: Test, testCase: Test.Case?, performing function: @concurrent @Sendable () async throws -> Void
     ) async throws {
         try await Permits.turns.hold {
-            try await limited(to: limit, "after its turn had come", function)
+            try await limited(to: limit, "after its turn had come", test, function)
         }
     }
 }

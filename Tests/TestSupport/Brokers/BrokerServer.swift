@@ -71,12 +71,16 @@ public final class BrokerServer: Sendable {
     /// How long that takes depends on the machine, so the wait ends when the broker has exited or makes no progress.
     func startNow() async throws {
         let child = try await launch()
+        AtWork.note("starts", command.executable)
         var progress = StartProgress()
         var failure: String?
         while failure == nil {
             if child.exitStatus != nil { failure = "has exited instead of becoming ready" }
             try Task.checkCancellation()
-            if (try? await isReady()) == true, await listensEverywhere() { return }
+            if (try? await isReady()) == true, await listensEverywhere() {
+                AtWork.note("ready", command.executable)
+                return
+            }
             failure = failure ?? progress.failure(output: child.bytesWritten, processID: child.processID)
             try await Task.sleep(for: .milliseconds(10))
         }

@@ -23,6 +23,7 @@ struct StartProgress {
         let used = Self.processorTime(of: processID)
         if output > self.output || used >= processorTime + Self.leastProcessorTime {
             (self.output, processorTime, last) = (output, used, now)
+            AtWork.note("progress", "\(processID)")
         }
         if now - last > Self.patience { return "made no progress towards being ready for \(Self.patience)" }
         if now - start > Self.bound { return "was not ready after \(Self.bound)" }
