@@ -129,8 +129,8 @@ struct CookbookTests {
         var isUsable: Bool {
             switch self {
             case .embedded: true
-            case .rabbitMQ: Broker.rabbitMQ.isInstalled || Broker.areRequired
-            case .activeMQ: Broker.activeMQ.isInstalled || Broker.areRequired
+            case .rabbitMQ: Broker.rabbitMQ.isUsable
+            case .activeMQ: Broker.activeMQ.isUsable
             }
         }
 

@@ -3,13 +3,14 @@ import TestSupport
 import Testing
 
 /// `publish` and `subscribe` beside Mosquitto's own tools.
-@Suite(.requiresCookbook, .turns, .requires(.mosquitto), .requires(program: "mosquitto_sub", "mosquitto_pub"))
+@Suite(.requiresCookbook, .turns)
 struct MosquittoToolTests {
     private func url(_ broker: Mosquitto) -> String { "mqtt://127.0.0.1:\(broker.port)" }
 
     private let format = "%t|%p|%q|%r|%l|%x"
 
-    @Test func `publish sends what mosquitto_sub prints`() async throws {
+    @Test(.requires(.mosquitto), .requires(program: "mosquitto_sub"))
+    func `publish sends what mosquitto_sub prints`() async throws {
         let broker = try await Mosquitto.start()
         let scratch = try ScratchDirectory("cookbook")
         let file = try scratch.write("from a file", to: "message")
@@ -30,7 +31,8 @@ struct MosquittoToolTests {
         await broker.stop()
     }
 
-    @Test func `subscribe prints what mosquitto_pub sends, and ends after a count or a time`() async throws {
+    @Test(.requires(.mosquitto), .requires(program: "mosquitto_pub"))
+    func `subscribe prints what mosquitto_pub sends, and ends after a count or a time`() async throws {
         let broker = try await Mosquitto.start()
         try await MosquittoClients.publish("kept", to: "home/cellar", port: broker.port, ["-r", "-q", "1"])
         let subscriber = try await CookbookProgram.subscribe.start(
@@ -52,7 +54,8 @@ struct MosquittoToolTests {
         await broker.stop()
     }
 
-    @Test func `properties arrive, and a session that is kept has its messages`() async throws {
+    @Test(.requires(.mosquitto), .requires(program: "mosquitto_pub"))
+    func `properties arrive, and a session that is kept has its messages`() async throws {
         let broker = try await Mosquitto.start()
         // Arrives when the program has subscribed.
         try await MosquittoClients.publish("ready", to: "home/ready", port: broker.port, ["-r"])
@@ -71,7 +74,8 @@ struct MosquittoToolTests {
         await broker.stop()
     }
 
-    @Test func `a will is published when the program is killed, and not after Ctrl-C`() async throws {
+    @Test(.requires(.mosquitto), .requires(program: "mosquitto_sub", "mosquitto_pub"))
+    func `a will is published when the program is killed, and not after Ctrl-C`() async throws {
         let broker = try await Mosquitto.start()
         let watcher = try await MosquittoClients.subscribe(to: "wills", port: broker.port, ["-F", "%p %r"])
         try await MosquittoClients.publish("ready", to: "ready", port: broker.port, ["-r"])

@@ -31,7 +31,7 @@ enum PageBroker: CaseIterable {
     /// The brokers that speak an app's protocol, without those that are neither installed nor required.
     static func all(for app: Device) -> [PageBroker] {
         allCases.filter {
-            ($0.real?.isInstalled ?? true || Broker.areRequired) && (app == .motions || $0 != .mosquitto)
+            $0.real?.isUsable != false && (app == .motions || $0 != .mosquitto)
         }
     }
 

@@ -8,7 +8,9 @@ import Testing
 ///
 /// A plain run has one failure of one set-up; `CAMPAIGN=1 REQUIRE_BROKERS=1 swift test --filter ClusterCampaign` has all
 /// of them, in six minutes. Each prints a row of the table.
-@Suite("Cluster campaign", .serialized, .requires(.mosquitto, .activeMQ, .rabbitMQ), .turns(minutes: 20))
+@Suite(
+    "Cluster campaign", .serialized, .turns(minutes: 20),
+    Campaign.scale >= 1 ? .requires(.mosquitto, .activeMQWithMQTT, .rabbitMQ) : .requires(.mosquitto))
 struct ClusterCampaignTests {
     enum Failure: String, CustomStringConvertible {
         case kill = "SIGKILL"
@@ -93,7 +95,7 @@ struct ClusterCampaignTests {
         let pair = try await ActiveMQ.startPair()
         let traffic =
             isMQTT
-            ? try await ClusterTraffic.mqtt(pair.map(\.mqttPort)) { $0.reconnect.maximumDelay = .seconds(1) }
+            ? try await ClusterTraffic.mqtt(pair.map { try $0.mqttPort }) { $0.reconnect.maximumDelay = .seconds(1) }
             : try await ClusterTraffic.stomp(pair.map(\.stompPort)) { $0.reconnect.maximumDelay = .seconds(1) }
         try await run(
             "ActiveMQ, one store, \(isMQTT ? "MQTT" : "STOMP")", traffic, failure,

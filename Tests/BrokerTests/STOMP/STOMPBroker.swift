@@ -8,6 +8,9 @@ enum STOMPBroker: String, CaseIterable, Sendable, CustomTestStringConvertible {
 
     var testDescription: String { rawValue }
 
+    /// Those that tests run with here.
+    static let usable = allCases.filter { $0 == .activeMQ ? Broker.activeMQ.isUsable : Broker.rabbitMQ.isUsable }
+
     /// A client of the shared instance of this broker.
     func client(_ change: (inout STOMPConfiguration) -> Void = { _ in }) async throws -> STOMPClient {
         client(port: try await port(), change)

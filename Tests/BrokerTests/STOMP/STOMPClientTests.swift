@@ -3,9 +3,9 @@ import TestSupport
 import Testing
 
 /// The STOMP client against real brokers.
-@Suite(.serialized, .requires(.activeMQ, .rabbitMQ), .turns)
+@Suite(.serialized, .requires(anyOf: .activeMQ, .rabbitMQ), .turns)
 struct STOMPClientTests {
-    @Test(arguments: STOMPBroker.allCases, [STOMPVersion.v10, .v11, .v12])
+    @Test(arguments: STOMPBroker.usable, [STOMPVersion.v10, .v11, .v12])
     func `delivers what it sends, in order`(broker: STOMPBroker, version: STOMPVersion) async throws {
         let client = try await broker.client { $0.versions = [version] }
         try await client.connect()
@@ -17,7 +17,7 @@ struct STOMPClientTests {
         await client.disconnect()
     }
 
-    @Test(arguments: STOMPBroker.allCases)
+    @Test(arguments: STOMPBroker.usable)
     func `keeps every byte of names, values and bodies`(broker: STOMPBroker) async throws {
         let client = try await broker.client()
         try await client.connect()
@@ -34,7 +34,7 @@ struct STOMPClientTests {
         await client.disconnect()
     }
 
-    @Test(arguments: STOMPBroker.allCases)
+    @Test(arguments: STOMPBroker.usable)
     func `confirms a thousand messages at once`(broker: STOMPBroker) async throws {
         let client = try await broker.client()
         try await client.connect()
@@ -50,7 +50,7 @@ struct STOMPClientTests {
         await client.disconnect()
     }
 
-    @Test(arguments: STOMPBroker.allCases)
+    @Test(arguments: STOMPBroker.usable)
     func `hands messages out again that were not acknowledged`(broker: STOMPBroker) async throws {
         let sender = try await broker.client()
         try await sender.connect()
@@ -69,7 +69,7 @@ struct STOMPClientTests {
         await sender.disconnect()
     }
 
-    @Test(arguments: STOMPBroker.allCases)
+    @Test(arguments: STOMPBroker.usable)
     func `transactions count all together or not at all`(broker: STOMPBroker) async throws {
         let client = try await broker.client()
         try await client.connect()
@@ -89,7 +89,7 @@ struct STOMPClientTests {
         await client.disconnect()
     }
 
-    @Test func `tells the broker's own words when it refuses, and connects again`() async throws {
+    @Test(.requires(.rabbitMQ)) func `tells the broker's own words when it refuses, and connects again`() async throws {
         let client = try await STOMPBroker.rabbitMQ.client()
         try await client.connect()
         await #expect {
@@ -103,7 +103,7 @@ struct STOMPClientTests {
         await client.disconnect()
     }
 
-    @Test func `says that the passcode is wrong, and does not try again`() async throws {
+    @Test(.requires(.rabbitMQ)) func `says that the passcode is wrong, and does not try again`() async throws {
         let client = try await STOMPBroker.rabbitMQ.client {
             $0.credentials = Credentials(userName: "guest", password: "wrong")
             $0.reconnect.firstConnectAttempts = nil

@@ -4,9 +4,9 @@ import TestSupport
 import Testing
 
 /// Brokers that refuse, freeze, restart and are killed. They are this suite's own.
-@Suite(.serialized, .requires(.activeMQ, .rabbitMQ), .turns(minutes: Campaign.scale < 0.1 ? 10 : 20))
+@Suite(.serialized, .requires(anyOf: .activeMQ, .rabbitMQ), .turns(minutes: Campaign.scale < 0.1 ? 10 : 20))
 struct STOMPFailureTests {
-    @Test(arguments: STOMPBroker.allCases)
+    @Test(arguments: STOMPBroker.usable)
     func wrongPasscodeIsNotTriedAgain(broker: STOMPBroker) async throws {
         let name = broker == .rabbitMQ ? "guest" : "ann"
         let asked = Atomic(0)
@@ -26,7 +26,7 @@ struct STOMPFailureTests {
         await right.disconnect()
     }
 
-    @Test func rabbitMQTakesABackslashInAPasscodeWithItsEscaping() async throws {
+    @Test(.requires(.rabbitMQ)) func rabbitMQTakesABackslashInAPasscodeWithItsEscaping() async throws {
         let credentials = Credentials(userName: #"do\main"#, password: #"pass\word:1"#)
         let plain = try await STOMPBroker.rabbitMQ.ownClient { $0.credentials = credentials }
         let error = await expectError(.connectionLost) { try await plain.connect() }
@@ -40,7 +40,7 @@ struct STOMPFailureTests {
         await escaping.disconnect()
     }
 
-    @Test func activeMQTakesABackslashInAPasscodeWithRabbitMQsEscaping() async throws {
+    @Test(.requires(.activeMQ)) func activeMQTakesABackslashInAPasscodeWithRabbitMQsEscaping() async throws {
         let credentials = Credentials(userName: #"do\main"#, password: #"pass\nword"#)
         let plain = try await STOMPBroker.activeMQ.ownClient { $0.credentials = credentials }
         let error = await expectError(.badCredentials) { try await plain.connect() }
@@ -54,7 +54,7 @@ struct STOMPFailureTests {
         await client.disconnect()
     }
 
-    @Test func rabbitMQPutsBytesIntoTextMessagesOfAWebSocket() async throws {
+    @Test(.requires(.rabbitMQ)) func rabbitMQPutsBytesIntoTextMessagesOfAWebSocket() async throws {
         let port = try await OwnBrokers.rabbitMQ.value.webStompPort
         var configuration = STOMPConfiguration()
         configuration.allowSlowBrokers()
@@ -69,7 +69,7 @@ struct STOMPFailureTests {
         if case .disconnected(nil) = client.state {} else { Issue.record("\(client.state)") }
     }
 
-    @Test func rabbitMQTakesTheHostForAVirtualHost() async throws {
+    @Test(.requires(.rabbitMQ)) func rabbitMQTakesTheHostForAVirtualHost() async throws {
         let second = try await STOMPBroker.rabbitMQ.ownClient { $0.host = "second" }
         try await second.connect()
         try await second.sendAndConfirm("only there", to: "/queue/host")
@@ -84,7 +84,7 @@ struct STOMPFailureTests {
         await second.disconnect()
     }
 
-    @Test func activeMQObeysPriorities() async throws {
+    @Test(.requires(.activeMQ)) func activeMQObeysPriorities() async throws {
         let client = try await STOMPBroker.activeMQ.ownClient()
         try await client.connect()
         for priority in [1, 9, 5] {
@@ -96,7 +96,7 @@ struct STOMPFailureTests {
         await client.disconnect()
     }
 
-    @Test(arguments: STOMPBroker.allCases)
+    @Test(arguments: STOMPBroker.usable)
     func frozenBrokerIsNoticedAndComeBackTo(broker: STOMPBroker) async throws {
         let own = try await broker.own()
         let client = try await broker.ownClient {
@@ -128,7 +128,7 @@ struct STOMPFailureTests {
         await client.disconnect()
     }
 
-    @Test(arguments: STOMPBroker.allCases)
+    @Test(arguments: STOMPBroker.usable)
     func persistentMessagesOutliveARestart(broker: STOMPBroker) async throws {
         let own = try await broker.own()
         let client = try await broker.ownClient()
@@ -144,7 +144,7 @@ struct STOMPFailureTests {
         await client.disconnect()
     }
 
-    @Test(arguments: STOMPBroker.allCases)
+    @Test(arguments: STOMPBroker.usable)
     func noConfirmedMessageIsLostWhenTheBrokerIsKilled(broker: STOMPBroker) async throws {
         let own = try await broker.own()
         let messages = NumberedMessages(Campaign.rounds(100_000, least: 1000), to: "/queue/killed", of: broker)

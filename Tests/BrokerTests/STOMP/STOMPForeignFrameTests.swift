@@ -4,7 +4,7 @@ import Testing
 
 /// What brokers answer to frames that this client never writes: why it refuses them before they are sent, and why an
 /// ERROR or the mere end has to do as an answer.
-@Suite(.serialized, .requires(.activeMQ, .rabbitMQ), .turns)
+@Suite(.serialized, .requires(anyOf: .activeMQ, .rabbitMQ), .turns)
 struct STOMPForeignFrameTests {
     /// What comes back for a frame that asks for a receipt, and whether the connection can be used afterwards.
     struct Answer: Equatable, CustomTestStringConvertible {
@@ -77,7 +77,7 @@ struct STOMPForeignFrameTests {
             rabbitMQ: .refused, activeMQ: .accepted),
     ]
 
-    @Test(arguments: STOMPBroker.allCases, oddities)
+    @Test(arguments: STOMPBroker.usable, oddities)
     func oddFrameIsAnsweredInTheBrokersWay(broker: STOMPBroker, oddity: Oddity) async throws {
         let expected = broker == .rabbitMQ ? oddity.rabbitMQ : oddity.activeMQ
         let connection = try await broker.rawConnection()
@@ -104,7 +104,7 @@ struct STOMPForeignFrameTests {
         #expect(answer == expected)
     }
 
-    @Test(arguments: STOMPBroker.allCases)
+    @Test(arguments: STOMPBroker.usable)
     func framesBeforeConnectedAreTaken(broker: STOMPBroker) async throws {
         let connection = try await RawConnection.open(port: broker.port())
         try await connection.send(
@@ -118,7 +118,7 @@ struct STOMPForeignFrameTests {
         #expect(frames.contains("\n\0\nRECEIPT\n"), "\(frames)")
     }
 
-    @Test(arguments: STOMPBroker.allCases)
+    @Test(arguments: STOMPBroker.usable)
     func clientRefusesToWriteThem(broker: STOMPBroker) async throws {
         let client = try await broker.connected()
         for name in ["content-length", "destination", "transaction", "message-id"] {

@@ -2,9 +2,9 @@ import TestSupport
 import Testing
 
 /// Proof that the test support's ActiveMQ does what the tests built on it assume.
-@Suite(.requires(.activeMQ), .serialized, .turns)
+@Suite(.serialized, .turns)
 struct ActiveMQSmokeTests {
-    @Test func answersBothProtocolsAndSurvivesAKillAndAFreeze() async throws {
+    @Test(.requires(.activeMQ)) func answersBothProtocolsAndSurvivesAKillAndAFreeze() async throws {
         let broker = try await ActiveMQ.start {
             $0.users = [BrokerUser("ann", password: "secret")]
             $0.persistence = true
@@ -35,7 +35,7 @@ struct ActiveMQSmokeTests {
         #expect(!broker.isRunning)
     }
 
-    @Test(.requires(program: "mosquitto_pub"))
+    @Test(.requires(.activeMQWithMQTT), .requires(program: "mosquitto_pub"))
     func carriesAnMQTTMessageToASTOMPTopic() async throws {
         let broker = try await SharedBrokers.activeMQ()
         let subscriber = try await RawConnection.open(port: broker.stompPort)

@@ -18,6 +18,8 @@ import Testing
         #expect(Broker.mosquitto.needs.contains("mosquitto_passwd"))
         #expect(Broker.rabbitMQ.needs.contains("epmd"))
         #expect(Broker.activeMQ.needs.contains("keytool"))
+        // Tests of STOMP alone run without it.
+        #expect(Set(Broker.activeMQWithMQTT.needs).subtracting(Broker.activeMQ.needs).count == 1)
         #expect(!Broker.allCases.flatMap(\.needs).contains("openssl"))
     }
 }

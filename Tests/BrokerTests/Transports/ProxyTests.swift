@@ -5,9 +5,7 @@ import TestSupport
 import Testing
 
 /// Through real proxies, with and without a login.
-@Suite(
-    .serialized, .requires(.mosquitto, .activeMQ), .requires(program: "tinyproxy", "microsocks"),
-    .turns)
+@Suite(.serialized, .requires(program: "tinyproxy", "microsocks"), .turns)
 struct ProxyTests {
     private static let ann = BrokerUser("ann", password: "pass")
 
@@ -29,7 +27,7 @@ struct ProxyTests {
         }
     }
 
-    @Test(arguments: TestProxy.Kind.allCases, [ann, nil])
+    @Test(.requires(.mosquitto, .activeMQ), arguments: TestProxy.Kind.allCases, [ann, nil])
     func `both clients reach their brokers`(kind: TestProxy.Kind, user: BrokerUser?) async throws {
         let proxy = try await TestProxy.start(kind, user: user)
         let (mosquitto, activeMQ) = (try await SharedBrokers.mosquitto(), try await SharedBrokers.activeMQ())
@@ -48,7 +46,7 @@ struct ProxyTests {
         await proxy.stop()
     }
 
-    @Test(arguments: TestProxy.Kind.allCases)
+    @Test(.requires(.mosquitto), arguments: TestProxy.Kind.allCases)
     func `TLS and WebSocket run through it, and their names are still verified`(kind: TestProxy.Kind) async throws {
         let proxy = try await TestProxy.start(kind, user: Self.ann)
         let certificates = Certificates()
@@ -77,7 +75,7 @@ struct ProxyTests {
         await broker.stop()
     }
 
-    @Test(arguments: TestProxy.Kind.allCases)
+    @Test(.requires(.mosquitto), arguments: TestProxy.Kind.allCases)
     func `what a proxy refuses is told by its name`(kind: TestProxy.Kind) async throws {
         let proxy = try await TestProxy.start(kind, user: Self.ann, ports: [1883])
         let broker = try await SharedBrokers.mosquitto()

@@ -1,9 +1,9 @@
 import Foundation
 
-/// An ActiveMQ Classic with STOMP and MQTT, ready within two seconds.
+/// An ActiveMQ Classic with STOMP, and with MQTT where that is installed, ready within two seconds.
 public final class ActiveMQ: RunningBroker {
     private static let home = "/usr/share/activemq"
-    /// Without it the MQTT connector listens and then drops each client.
+    /// Without it an MQTT connector listens and then drops each client.
     static let mqttLibrary = "/usr/share/java/mqtt-client.jar"
     static let program = home + "/bin/activemq.jar"
 
@@ -27,10 +27,18 @@ public final class ActiveMQ: RunningBroker {
     public let stompPort: Int
     /// STOMP on the non-blocking connector.
     public let stompNIOPort: Int
-    public let mqttPort: Int
+    private let mqttListener: Int
     public let stompTLSPort: Int?
     public let options: Options
     public let server: BrokerServer
+
+    /// Throws where ActiveMQ is installed without MQTT.
+    public var mqttPort: Int {
+        get throws {
+            try Broker.activeMQWithMQTT.requireInstalled()
+            return mqttListener
+        }
+    }
 
     /// Starts a broker on free ports; it ends with the last reference.
     public static func start(_ options: Options = Options()) async throws -> ActiveMQ {
@@ -65,18 +73,21 @@ public final class ActiveMQ: RunningBroker {
         store = options.sharedStore ?? scratch.file("data/kahadb")
         stompPort = FreePort.next()
         stompNIOPort = FreePort.next()
-        mqttPort = FreePort.next()
+        mqttListener = FreePort.next()
+        let speaksMQTT = Broker.activeMQWithMQTT.isInstalled
         stompTLSPort = options.tls == nil ? nil : FreePort.next()
         for name in ["data", "lib", "tmp"] { try scratch.makeDirectory(name) }
-        try FileManager.default.copyItem(atPath: Self.mqttLibrary, toPath: scratch.file("lib/mqtt-client.jar"))
         try scratch.write(Self.logging, to: "conf/log4j.properties")
 
         let query = options.stompQuery.isEmpty ? "" : "?" + options.stompQuery.replacing("&", with: "&amp;")
         var connectors = [
             ("stomp", "stomp://127.0.0.1:\(stompPort)\(query)"),
             ("stomp+nio", "stomp+nio://127.0.0.1:\(stompNIOPort)\(query)"),
-            ("mqtt", "mqtt://127.0.0.1:\(mqttPort)"),
         ]
+        if speaksMQTT {
+            try FileManager.default.copyItem(atPath: Self.mqttLibrary, toPath: scratch.file("lib/mqtt-client.jar"))
+            connectors.append(("mqtt", "mqtt://127.0.0.1:\(mqttListener)"))
+        }
         var security = ""
         if let stompTLSPort, let tls = options.tls {
             security = try await Self.keyStores(tls, in: scratch)
@@ -101,10 +112,11 @@ public final class ActiveMQ: RunningBroker {
             ], directory: base, user: "activemq")
         let user = options.users.first
         server = BrokerServer(command, in: scratch, ports: [stompNIOPort, stompTLSPort]) {
-            [stompPort, mqttPort] in
+            [stompPort, mqttListener] in
             let stomp = try await RawConnection.open(port: stompPort)
             guard try await Readiness.stomp(stomp, user: user, host: "localhost") else { return false }
-            return try await Readiness.mqtt(RawConnection.open(port: mqttPort), user: user)
+            guard speaksMQTT else { return true }
+            return try await Readiness.mqtt(RawConnection.open(port: mqttListener), user: user)
         }
     }
 

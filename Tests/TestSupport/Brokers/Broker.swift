@@ -6,6 +6,8 @@ public enum Broker: String, Sendable, CaseIterable {
     case mosquitto = "Mosquitto"
     case rabbitMQ = "RabbitMQ"
     case activeMQ = "ActiveMQ"
+    /// Its MQTT is a library of a package of its own.
+    case activeMQWithMQTT = "ActiveMQ with MQTT"
 
     /// `REQUIRE_BROKERS=1`: what is not installed makes its tests fail instead of disabling them.
     public static let areRequired = Campaign.environment("REQUIRE_BROKERS") == "1"
@@ -13,9 +15,17 @@ public enum Broker: String, Sendable, CaseIterable {
     /// Whether everything is there to start it.
     public var isInstalled: Bool { missing == nil }
 
+    /// Whether tests run with it: where it is not installed they are disabled, or fail if it is required.
+    public var isUsable: Bool { isInstalled || Self.areRequired }
+
     /// What is missing and how to install it on Debian; nil when nothing is.
     public var missing: String? {
-        missing { $0.hasSuffix(".jar") ? access($0, R_OK) == 0 : Command.path(of: $0) != nil }
+        missing { $0.hasSuffix(".jar") ? Self.isLibrary($0) : Command.path(of: $0) != nil }
+    }
+
+    /// Whether the file has content: one that is hidden by a mount of `/dev/null` can be read and is empty.
+    private static func isLibrary(_ path: String) -> Bool {
+        (try? FileHandle(forReadingAtPath: path)?.read(upToCount: 1))?.isEmpty == false
     }
 
     /// The same where `isThere` decides what is installed.
@@ -31,7 +41,8 @@ public enum Broker: String, Sendable, CaseIterable {
         switch self {
         case .mosquitto: ["mosquitto", "mosquitto_passwd"]
         case .rabbitMQ: [RabbitMQ.program, "erl", "epmd"]
-        case .activeMQ: ["java", "keytool", ActiveMQ.program, ActiveMQ.mqttLibrary]
+        case .activeMQ: ["java", "keytool", ActiveMQ.program]
+        case .activeMQWithMQTT: Self.activeMQ.needs + [ActiveMQ.mqttLibrary]
         }
     }
 
@@ -39,7 +50,8 @@ public enum Broker: String, Sendable, CaseIterable {
         switch self {
         case .mosquitto: "mosquitto mosquitto-clients"
         case .rabbitMQ: "rabbitmq-server"
-        case .activeMQ: "activemq libmqtt-client-java"
+        case .activeMQ: "activemq"
+        case .activeMQWithMQTT: "activemq libmqtt-client-java"
         }
     }
 
@@ -59,6 +71,12 @@ extension Trait where Self == ConditionTrait {
     /// runs all the same and fails when it starts the broker.
     public static func requires(_ brokers: Broker...) -> ConditionTrait {
         requires(missing: brokers.compactMap(\.missing))
+    }
+
+    /// The same where a test uses one of these at a time: it is disabled if none is installed, and its arguments are those
+    /// that are usable.
+    public static func requires(anyOf brokers: Broker...) -> ConditionTrait {
+        requires(missing: brokers.contains(where: \.isInstalled) ? [] : brokers.compactMap(\.missing))
     }
 
     /// The same for programs, as `.requires(program: "mosquitto_sub", "mosquitto_pub")`.
