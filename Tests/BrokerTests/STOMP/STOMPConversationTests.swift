@@ -312,14 +312,14 @@ struct STOMPConversationTests {
     @Test(arguments: STOMPBroker.usable)
     func quietConnectionIsKeptByItsHeartBeats(broker: STOMPBroker) async throws {
         let client = try await broker.connected {
-            $0.outgoingHeartBeat = .seconds(5)
-            $0.incomingHeartBeat = .seconds(5)
+            $0.outgoingHeartBeat = .seconds(2)
+            $0.incomingHeartBeat = .seconds(2)
         }
-        // Either side would notice missing heart-beats after fifteen seconds, and may do so too on a busy machine, but not
+        // Either side would notice missing heart-beats after six seconds, and may do so too on a busy machine, but not
         // again and again.
         let isKept = try await eventually(every: .zero) {
             let connections = client.counters.connections
-            try await Task.sleep(for: .seconds(17))
+            try await Task.sleep(for: .seconds(7))
             return client.counters.connections == connections && client.state.isConnected
         }
         #expect(isKept)

@@ -101,8 +101,8 @@ struct STOMPFailureTests {
         let own = try await broker.own()
         let client = try await broker.ownClient {
             $0.clientID = "frozen"
-            $0.outgoingHeartBeat = .seconds(5)
-            $0.incomingHeartBeat = .seconds(5)
+            $0.outgoingHeartBeat = .seconds(2)
+            $0.incomingHeartBeat = .seconds(2)
         }
         try await client.connect()
         let messages = try await client.subscribe(to: "/queue/frozen")

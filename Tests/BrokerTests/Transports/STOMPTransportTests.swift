@@ -15,7 +15,7 @@ struct STOMPTransportTests {
 
     @Test(.requires(.rabbitMQ)) func `RabbitMQ over TLS and WebSocket, in both protocols`() async throws {
         let certificates = Certificates()
-        let broker = try await RabbitMQ.start { $0.tls = certificates.brokerTLS() }
+        let broker = try await SharedBrokers.rabbitMQ()
         let login = "guest:guest@"
         let secure = client("stomps://\(login)localhost:\(try #require(broker.stompTLSPort))") {
             $0.tls = .trusting(certificates)
@@ -46,7 +46,6 @@ struct STOMPTransportTests {
         let secureMQTT = MQTTClient(
             "mqtts://\(login)localhost:\(try #require(broker.mqttTLSPort))", configuration: configuration)
         try await roundTrip(secureMQTT, topic: "secure-mqtt")
-        await broker.stop()
     }
 
     @Test(.requires(.activeMQ), arguments: [false, true])

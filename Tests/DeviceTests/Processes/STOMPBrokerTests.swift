@@ -167,7 +167,7 @@ struct STOMPBrokerTests {
     }
 
     @Test(.requires(.activeMQ)) func `a client identifier that is still in use is waited for`() async throws {
-        let broker = try await ActiveMQ.start()
+        let broker = try await SharedBrokers.activeMQ()
         let arguments = ["--broker", "stomp://127.0.0.1:\(broker.stompPort)", "--device-id", "I", "--loop"]
         let first = try await DeviceProgram.locations.start(arguments)
         try await first.waitForLine(containing: "φ:")
@@ -176,7 +176,6 @@ struct STOMPBrokerTests {
         await first.kill()
         try await second.waitForLine(containing: "φ:")
         #expect(try await second.end() == .exited(0))
-        await broker.stop()
     }
 
     @Test(.requires(.activeMQ)) func `refused credentials end at once`() async throws {

@@ -16,9 +16,9 @@ public final class RabbitMQ: RunningBroker {
         public var mqtt = true
         /// A STOMP and (with `mqtt`) an MQTT listener with TLS.
         public var tls: BrokerTLS?
-        /// Regular expressions of the topics that MQTT clients may publish to and subscribe to, with dots in place of
-        /// slashes.
-        public var topics = (write: ".*", read: ".*")
+        /// By user name a regular expression of the topics that MQTT clients may publish and subscribe to, with dots in place
+        /// of slashes; all for other users.
+        public var topics: [String: String] = [:]
         /// More lines for `rabbitmq.conf`.
         public var extraLines: [String] = []
 
@@ -176,8 +176,9 @@ public final class RabbitMQ: RunningBroker {
             #"{"user":"\#($0)","vhost":"\#($1)","configure":".*","write":".*","read":".*"}"#
         }
         let topics = list(pairs) {
-            #"{"user":"\#($0)","vhost":"\#($1)","exchange":"amq.topic","write":"\#(options.topics.write)","#
-                + #""read":"\#(options.topics.read)"}"#
+            let topics = options.topics[$0] ?? ".*"
+            return #"{"user":"\#($0)","vhost":"\#($1)","exchange":"amq.topic","write":"\#(topics)","#
+                + #""read":"\#(topics)"}"#
         }
         return #"{"users":\#(users),"vhosts":\#(hosts),"permissions":\#(permissions),"topic_permissions":\#(topics)}"#
     }

@@ -6,14 +6,23 @@ import Synchronization
 /// identifiers of its own.
 public enum SharedBrokers {
     private static let mosquittoSlot = Slot { try await Mosquitto.start { $0.webSocket = true } }
-    private static let rabbitMQSlot = Slot { try await RabbitMQ.start() }
+    private static let rabbitMQSlot = Slot {
+        try await RabbitMQ.start {
+            $0.users.append(limitedUser)
+            $0.topics[limitedUser.name] = "^healthy.*"
+            $0.tls = Certificates().brokerTLS()
+        }
+    }
     private static let activeMQSlot = Slot { try await ActiveMQ.start() }
     private static let browserSlot = Slot { try await Browser.start() }
 
     /// Anonymous clients, a WebSocket listener, no persistence.
     public static func mosquitto() async throws -> Mosquitto { try await mosquittoSlot.value() }
 
-    /// User `guest` with password `guest`, virtual host `/`, all plugins.
+    /// Whom RabbitMQ lets publish and subscribe to topics that begin with `healthy` alone.
+    public static let limitedUser = BrokerUser("limited", password: "limited")
+
+    /// User `guest` with password `guest`, `limitedUser`, virtual host `/`, all plugins, with TLS and without.
     public static func rabbitMQ() async throws -> RabbitMQ { try await rabbitMQSlot.value() }
 
     /// Anonymous clients, no persistence.
