@@ -73,6 +73,12 @@ func watchNews() async throws {
     }
 }
 
+func readEurope(client: STOMPClient) async throws {
+    let europe = try await client.subscribe(
+        to: "/topic/prices", options: STOMPSubscribeOptions(selector: "country IN ('FR', 'DE', 'IT')"))
+    for try await price in europe { print(price.header("country") ?? "", price.text ?? "") }
+}
+
 func readStream(client: STOMPClient) async throws {
     // Keep it in a file if the next process is to continue.
     let next = Atomic(0)
