@@ -12,6 +12,10 @@
 @_exported public import enum MQTTCore.MQTTVersion
 @_exported public import struct MQTTCore.MQTTWill
 @_exported public import enum MQTTCore.QoS
+@_exported public import protocol MQTTCore.SessionStore
+@_exported public import struct MQTTCore.SessionStoreError
+@_exported public import struct MQTTCore.SessionStoreLimits
+@_exported public import struct MQTTCore.StoredSession
 @_exported public import struct Messaging.BrokerURL
 @_exported public import struct Messaging.BufferPolicy
 @_exported public import struct Messaging.ClientBacklog

@@ -65,3 +65,4 @@ extension MQTTError.Code {
 }
 
 extension MQTTProtocolError: DescribedError {}
+extension SessionStoreError: DescribedError {}
