@@ -116,7 +116,10 @@ let package = Package(
 
         // What people import.
         .target(name: "Messaging", dependencies: ["Transport", "Wire"], swiftSettings: strict),
-        .target(name: "MQTT", dependencies: ["MQTTCore", "Messaging", "Transport", "Wire"], swiftSettings: strict),
+        .target(name: "MQTTStores", dependencies: ["MQTTCore", "Transport", "Wire"], swiftSettings: strict),
+        .target(
+            name: "MQTT", dependencies: ["MQTTCore", "MQTTStores", "Messaging", "Transport", "Wire"],
+            swiftSettings: strict),
         .target(name: "STOMP", dependencies: ["STOMPCore", "Messaging", "Transport", "Wire"], swiftSettings: strict),
         .target(
             name: "LoopbackBroker", dependencies: ["MQTTCore", "STOMPCore", "Transport", "Wire"], swiftSettings: strict),
@@ -173,7 +176,9 @@ let package = Package(
         tests(of: "Messaging", with: ["Wire"]),
         tests(
             of: "MQTT",
-            with: ["ClientTestSupport", "LoopbackBroker", "Wire", "hostile-servers", "session-store-writer"]),
+            with: [
+                "ClientTestSupport", "LoopbackBroker", "MQTTStores", "Wire", "hostile-servers", "session-store-writer",
+            ]),
         tests(of: "STOMP", with: ["ClientTestSupport", "HTTPCore", "LoopbackBroker", "WebSocketCore", "Wire"]),
         tests(of: "LoopbackBroker", with: ["MQTT", "STOMP"]),
         tests(of: "Inspector", with: ["LoopbackBroker", "Messaging", "MQTT", "STOMP", "Wire"]),

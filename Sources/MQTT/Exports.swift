@@ -16,6 +16,8 @@
 @_exported public import struct MQTTCore.SessionStoreError
 @_exported public import struct MQTTCore.SessionStoreLimits
 @_exported public import struct MQTTCore.StoredSession
+@_exported public import class MQTTStores.FileSessionStore
+@_exported public import class MQTTStores.MemorySessionStore
 @_exported public import struct Messaging.BrokerURL
 @_exported public import struct Messaging.BufferPolicy
 @_exported public import struct Messaging.ClientBacklog
