@@ -115,17 +115,30 @@ let package = Package(
             swiftSettings: strict),
 
         // What people import.
-        .target(name: "Messaging", dependencies: ["Transport", "Wire"], swiftSettings: strict),
+        .target(name: "MessagingFrames", dependencies: ["Transport", "Wire"], swiftSettings: strict),
+        .target(name: "Messaging", dependencies: ["MessagingFrames", "Transport", "Wire"], swiftSettings: strict),
+        .target(
+            name: "MQTTRecords", dependencies: ["MQTTCore", "MessagingFrames", "Transport", "Wire"],
+            swiftSettings: strict),
+        .target(
+            name: "STOMPRecords", dependencies: ["STOMPCore", "MessagingFrames", "Transport", "Wire"],
+            swiftSettings: strict),
         .target(name: "MQTTStores", dependencies: ["MQTTCore", "Transport", "Wire"], swiftSettings: strict),
         .target(
-            name: "MQTT", dependencies: ["MQTTCore", "MQTTStores", "Messaging", "Transport", "Wire"],
+            name: "MQTT",
+            dependencies: [
+                "MQTTCore", "MQTTRecords", "MQTTStores", "Messaging", "MessagingFrames", "Transport", "Wire",
+            ],
             swiftSettings: strict),
-        .target(name: "STOMP", dependencies: ["STOMPCore", "Messaging", "Transport", "Wire"], swiftSettings: strict),
+        .target(
+            name: "STOMP",
+            dependencies: ["STOMPCore", "STOMPRecords", "Messaging", "MessagingFrames", "Transport", "Wire"],
+            swiftSettings: strict),
         .target(
             name: "LoopbackBroker", dependencies: ["MQTTCore", "STOMPCore", "Transport", "Wire"], swiftSettings: strict),
 
         .target(
-            name: "Inspector", dependencies: ["HTTPCore", "Messaging", "Transport", "Wire"],
+            name: "Inspector", dependencies: ["HTTPCore", "MessagingFrames", "Transport", "Wire"],
             resources: [.embedInCode("Page")], swiftSettings: strict),
 
         // The two little programs.
@@ -173,13 +186,16 @@ let package = Package(
         tests(of: "HTTPCore", with: ["Wire"]),
         tests(of: "WebSocketCore", with: ["HTTPCore", "Wire"]),
         tests(of: "Transport", with: ["HTTPCore", "WebSocketCore", "Wire"] + appleFrameworks),
-        tests(of: "Messaging", with: ["Wire"]),
+        tests(of: "Messaging", with: ["MessagingFrames", "Wire"]),
         tests(
             of: "MQTT",
             with: [
-                "ClientTestSupport", "LoopbackBroker", "MQTTStores", "Wire", "hostile-servers", "session-store-writer",
+                "ClientTestSupport", "LoopbackBroker", "MQTTRecords", "MQTTStores", "Wire", "hostile-servers",
+                "session-store-writer",
             ]),
-        tests(of: "STOMP", with: ["ClientTestSupport", "HTTPCore", "LoopbackBroker", "WebSocketCore", "Wire"]),
+        tests(
+            of: "STOMP",
+            with: ["ClientTestSupport", "HTTPCore", "LoopbackBroker", "STOMPRecords", "WebSocketCore", "Wire"]),
         tests(of: "LoopbackBroker", with: ["MQTT", "STOMP"]),
         tests(of: "Inspector", with: ["LoopbackBroker", "Messaging", "MQTT", "STOMP", "Wire"]),
 

@@ -16,6 +16,7 @@
 @_exported public import struct MQTTCore.SessionStoreError
 @_exported public import struct MQTTCore.SessionStoreLimits
 @_exported public import struct MQTTCore.StoredSession
+@_exported public import struct MQTTRecords.MQTTPacketRecord
 @_exported public import class MQTTStores.FileSessionStore
 @_exported public import class MQTTStores.MemorySessionStore
 @_exported public import struct Messaging.BrokerURL
@@ -26,8 +27,6 @@
 @_exported public import struct Messaging.Credentials
 @_exported public import struct Messaging.CredentialsRequest
 @_exported public import struct Messaging.DecodeFailure
-@_exported public import class Messaging.FrameLog
-@_exported public import struct Messaging.MessageEvent
 @_exported public import protocol Messaging.MessageSubscription
 @_exported public import protocol Messaging.MessagingClient
 @_exported public import protocol Messaging.PayloadCoding
@@ -37,6 +36,8 @@
 @_exported public import struct Messaging.ServerOrder
 @_exported public import struct Messaging.TimedEvent
 @_exported public import struct Messaging.Updates
+@_exported public import class MessagingFrames.FrameLog
+@_exported public import struct MessagingFrames.MessageEvent
 @_exported public import struct Transport.NetworkOptions
 @_exported public import struct Transport.PEMSource
 @_exported public import struct Transport.ServiceClass

@@ -1,2 +1,3 @@
-// Endpoints and transport errors are part of what both clients speak.
+// Endpoints, transport errors and frame logs are part of what both clients speak.
+@_exported public import MessagingFrames
 @_exported public import Transport

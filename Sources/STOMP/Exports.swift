@@ -9,8 +9,6 @@
 @_exported public import struct Messaging.Credentials
 @_exported public import struct Messaging.CredentialsRequest
 @_exported public import struct Messaging.DecodeFailure
-@_exported public import class Messaging.FrameLog
-@_exported public import struct Messaging.MessageEvent
 @_exported public import protocol Messaging.MessageSubscription
 @_exported public import protocol Messaging.MessagingClient
 @_exported public import protocol Messaging.PayloadCoding
@@ -20,6 +18,8 @@
 @_exported public import struct Messaging.ServerOrder
 @_exported public import struct Messaging.TimedEvent
 @_exported public import struct Messaging.Updates
+@_exported public import class MessagingFrames.FrameLog
+@_exported public import struct MessagingFrames.MessageEvent
 @_exported public import enum STOMPCore.STOMPAckMode
 @_exported public import struct STOMPCore.STOMPBrokerProfile
 @_exported public import struct STOMPCore.STOMPConnected
@@ -28,6 +28,7 @@
 @_exported public import struct STOMPCore.STOMPLimits
 @_exported public import struct STOMPCore.STOMPServerError
 @_exported public import enum STOMPCore.STOMPVersion
+@_exported public import struct STOMPRecords.STOMPFrameRecord
 @_exported public import struct Transport.NetworkOptions
 @_exported public import struct Transport.PEMSource
 @_exported public import struct Transport.ServiceClass

@@ -1,6 +1,5 @@
 package import HTTPCore
 package import Inspector
-package import Messaging
 internal import WebPages
 
 /// The headquarters pages: the files that are built in, and for each page the broker that it is to open.

@@ -1,4 +1,4 @@
-import Messaging
+import MessagingFrames
 import Synchronization
 import Transport
 

@@ -1,4 +1,5 @@
 public import MQTTCore
+public import MQTTRecords
 public import Messaging
 import Synchronization
 public import Transport

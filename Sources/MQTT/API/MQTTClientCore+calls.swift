@@ -1,4 +1,5 @@
 import MQTTCore
+import MQTTRecords
 import Messaging
 import Transport
 

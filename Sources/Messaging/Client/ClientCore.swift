@@ -1,3 +1,4 @@
+package import MessagingFrames
 import Synchronization
 package import Transport
 package import Wire

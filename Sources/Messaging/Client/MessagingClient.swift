@@ -1,3 +1,5 @@
+public import MessagingFrames
+
 /// A client that keeps itself connected: the members that the clients of all protocols have in common.
 public protocol MessagingClient: Actor, CustomStringConvertible, CustomReflectable {
     /// The client's errors.

@@ -1,5 +1,6 @@
 public import Messaging
 import STOMPCore
+public import STOMPRecords
 import Synchronization
 public import Transport
 import Wire

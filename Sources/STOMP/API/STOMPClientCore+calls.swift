@@ -1,5 +1,6 @@
 import Messaging
 import STOMPCore
+import STOMPRecords
 import Transport
 
 /// What callers use of the client's core; on any thread.

@@ -1,5 +1,6 @@
 import LoopbackBroker
 import MQTTCore
+import MQTTRecords
 import Messaging
 import TestSupport
 import Testing

@@ -4,6 +4,7 @@ import Testing
 import Wire
 
 @testable import Messaging
+@testable import MessagingFrames
 
 @Suite(.turns)
 struct FrameInspectorTests {

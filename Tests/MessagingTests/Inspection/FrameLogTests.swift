@@ -4,6 +4,7 @@ import Testing
 import Wire
 
 @testable import Messaging
+@testable import MessagingFrames
 
 struct FrameLogTests {
     /// A frame of text, which is its payload.

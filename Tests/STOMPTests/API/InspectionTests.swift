@@ -1,6 +1,7 @@
 import LoopbackBroker
 import Messaging
 import STOMPCore
+import STOMPRecords
 import TestSupport
 import Testing
 import Wire

@@ -1,5 +1,6 @@
 import LoopbackBroker
 import Messaging
+import STOMPRecords
 import TestSupport
 import Testing
 import Wire

@@ -1,16 +1,16 @@
-import MQTTCore
-import Messaging
+package import MQTTCore
+package import MessagingFrames
 import Synchronization
 import Transport
 import Wire
 
 /// Finds the packets in what a connection exchanges, for its inspector, and decodes them when somebody reads them.
-struct MQTTRecordDecoder: FrameDecoder {
-    let version: MQTTVersion
+package struct MQTTRecordDecoder: FrameDecoder {
+    package let version: MQTTVersion
     /// The topic of a PUBLISH with a topic alias.
     var topic: String?
 
-    func decode(_ frame: RawFrame, showsSecrets: Bool) -> any FrameContent {
+    package func decode(_ frame: RawFrame, showsSecrets: Bool) -> any FrameContent {
         // UInt8 has no padding, so all bytes are initialised.
         let bytes = unsafe frame.bytes.span.bytes
         guard let header = Self.header(in: bytes, at: 0, version),
@@ -39,7 +39,7 @@ struct MQTTRecordDecoder: FrameDecoder {
 
     /// Adds whole packets, of which only the header is read, the secrets of those that open a connection or may carry
     /// authentication data, and the topic of a PUBLISH with an alias, which is unknown later.
-    static func cut(
+    package static func cut(
         _ bytes: RawSpan, version: MQTTVersion, _ direction: FrameDirection, _ aliases: MQTTSeenAliases,
         into cuts: inout FrameCuts
     ) {
@@ -130,12 +130,14 @@ struct MQTTRecordDecoder: FrameDecoder {
 
 /// The topic aliases of a connection that is inspected (MQTT 5.0, section 3.3.2.3.4), so that every PUBLISH can be shown
 /// with its topic. There are as many as client and server have allowed each other.
-final class MQTTSeenAliases: Sendable {
+package final class MQTTSeenAliases: Sendable {
     private let topics = Lock<[FrameDirection: [UInt16: String]]>([:])
+
+    package init() {}
 
     /// The topic of a PUBLISH with an alias, whose own topic may be empty; nil if the alias was set before the inspection
     /// began.
-    func topic(_ topic: String, alias: UInt16, _ direction: FrameDirection) -> String? {
+    package func topic(_ topic: String, alias: UInt16, _ direction: FrameDirection) -> String? {
         topics.withLock { topics in
             if !topic.isEmpty { topics[direction, default: [:]][alias] = topic }
             return topics[direction]?[alias]
@@ -143,7 +145,7 @@ final class MQTTSeenAliases: Sendable {
     }
 
     /// Forgets the aliases: a new connection has none [MQTT-3.3.2-7].
-    func reset() {
+    package func reset() {
         topics.withLock { $0 = [:] }
     }
 }

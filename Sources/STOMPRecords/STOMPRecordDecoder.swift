@@ -1,13 +1,13 @@
-import Messaging
-import STOMPCore
+package import MessagingFrames
+package import STOMPCore
 import Transport
 import Wire
 
 /// Finds the frames in what a connection exchanges, for its inspector, and decodes them when somebody reads them.
-struct STOMPRecordDecoder: FrameDecoder {
-    let version: STOMPVersion
+package struct STOMPRecordDecoder: FrameDecoder {
+    package let version: STOMPVersion
 
-    func decode(_ frame: RawFrame, showsSecrets: Bool) -> any FrameContent {
+    package func decode(_ frame: RawFrame, showsSecrets: Bool) -> any FrameContent {
         // UInt8 has no padding, so all bytes are initialised.
         switch STOMPFrame.first(in: unsafe frame.bytes.span.bytes, version: version) {
         case .frame(let found):
@@ -18,7 +18,7 @@ struct STOMPRecordDecoder: FrameDecoder {
     }
 
     /// Adds whole frames with the places of their secrets, or the line ends that are heart-beats.
-    static func cut(_ bytes: RawSpan, version: STOMPVersion, into cuts: inout FrameCuts) {
+    package static func cut(_ bytes: RawSpan, version: STOMPVersion, into cuts: inout FrameCuts) {
         let decoder = STOMPRecordDecoder(version: version)
         var boundaries = STOMPFrameBoundaries()
         cuts.begin(at: 0, decoder: decoder)

@@ -3,7 +3,7 @@ import Transport
 /// A frame that a ``FrameLog`` keeps: what it was, and its bytes with the secrets masked.
 public struct LoggedFrame: Sendable {
     private let raw: RawFrame
-    let content: any FrameContent
+    package let content: any FrameContent
     /// Counts the frames of a log from 1 on, without gaps.
     public let number: UInt64
     /// The name under which its client feeds the log.

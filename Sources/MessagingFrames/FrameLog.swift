@@ -41,7 +41,7 @@ public final class FrameLog: Sendable {
         self.init(limit: limit, bytes: bytes, keepsSecrets: false)
     }
 
-    init(limit: Int, bytes: Int, keepsSecrets: Bool) {
+    package init(limit: Int, bytes: Int, keepsSecrets: Bool) {
         state = Lock(FrameStore(limit: max(1, limit), bytes: max(4096, bytes), keepsSecrets: keepsSecrets))
     }
 
@@ -84,7 +84,7 @@ public final class FrameLog: Sendable {
     }
 
     /// The frames since the last call, oldest first, and how many were dropped before they could be taken.
-    func take() -> (frames: [LoggedFrame], droppedCount: Int) {
+    package func take() -> (frames: [LoggedFrame], droppedCount: Int) {
         let (copy, droppedCount) = state.withLock { $0.take() }
         return (copy.frames, droppedCount)
     }

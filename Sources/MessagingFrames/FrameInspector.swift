@@ -9,9 +9,6 @@ package final class FrameInspector<Record: Sendable>: LinkTap {
     /// Finds the frames in bytes, and the secrets in the frames.
     package typealias Cut = @Sendable (_ bytes: RawSpan, _ direction: FrameDirection, _ cuts: inout FrameCuts) -> Void
 
-    /// Records that wait for a slow reader of a sequence. As many of 4 KiB fit into its log.
-    private static var maximumRecords: Int { 1_024 }
-
     private struct Observer: Sendable {
         /// Weak, because a log without a reader needs no frames.
         weak var log: FrameLog?
@@ -37,36 +34,15 @@ package final class FrameInspector<Record: Sendable>: LinkTap {
 
     // MARK: For readers
 
-    /// What was exchanged from now on, decoded by the reader.
-    package func records(showingSecrets: Bool) -> Updates<Record> {
-        updates(showingSecrets: showingSecrets) { $0 as? Record }
-    }
-
-    /// The steps of messages from now on.
-    package var messageEvents: Updates<MessageEvent> { updates(showingSecrets: false) { $0.messageEvent } }
-
-    private func updates<Element>(
-        showingSecrets: Bool, _ make: @escaping @Sendable (any FrameContent) -> Element?
-    ) -> Updates<Element> {
-        Updates {
-            let log = FrameLog(
-                limit: Self.maximumRecords, bytes: Self.maximumRecords << 12, keepsSecrets: showingSecrets)
-            let buffer = UpdateBuffer<Element>(capacity: Self.maximumRecords) {
-                let (frames, droppedCount) = log.take()
-                let lostCount = frames.count { !$0.isWhole && $0.content is InvalidFrame }
-                return (frames.compactMap { make($0.content) }, droppedCount + lostCount)
-            }
-            self.observe(log, as: "") { [weak buffer] isLast in buffer?.sourceChanged(isLast: isLast) }
-            return buffer
-        }
-    }
-
     /// Feeds `log` from now on; once is enough.
     package func feed(_ log: FrameLog, as name: String) {
         observe(log, as: name)
     }
 
-    private func observe(_ log: FrameLog, as name: String, notify: (@Sendable (_ isLast: Bool) -> Void)? = nil) {
+    /// Feeds `log` from now on.
+    ///
+    /// - Parameter notify: called after frames were added, and when no others will come.
+    package func observe(_ log: FrameLog, as name: String, notify: (@Sendable (_ isLast: Bool) -> Void)? = nil) {
         let isFinished = state.withLock { state in
             if !state.isFinished, !state.observers.contains(where: { $0.log === log }) {
                 state.observers.append(Observer(log: log, source: FrameLogSource(name), notify: notify))

@@ -1,4 +1,4 @@
-public import Messaging
+public import MessagingFrames
 public import STOMPCore
 import Transport
 import Wire
@@ -19,7 +19,7 @@ public struct STOMPFrameRecord: Sendable {
 
     let version: STOMPVersion
 
-    init(_ frame: STOMPFrame?, of raw: RawFrame, version: STOMPVersion, showsSecrets: Bool) {
+    package init(_ frame: STOMPFrame?, of raw: RawFrame, version: STOMPVersion, showsSecrets: Bool) {
         direction = raw.moment.direction
         time = raw.moment.time
         size = raw.size

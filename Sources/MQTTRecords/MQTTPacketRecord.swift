@@ -1,5 +1,5 @@
 public import MQTTCore
-public import Messaging
+public import MessagingFrames
 import Transport
 import Wire
 
@@ -23,7 +23,7 @@ public struct MQTTPacketRecord: Sendable {
     /// The topic of a PUBLISH that carries a topic alias instead.
     private let topic: String?
 
-    init(
+    package init(
         _ packet: MQTTPacket, of frame: RawFrame, version: MQTTVersion, topic: String? = nil, showsSecrets: Bool
     ) {
         direction = frame.moment.direction
