@@ -135,10 +135,14 @@ let package = Package(
             dependencies: ["STOMPCore", "STOMPRecords", "Messaging", "MessagingFrames", "Transport", "Wire"],
             swiftSettings: strict),
         .target(
-            name: "LoopbackBroker", dependencies: ["MQTTCore", "STOMPCore", "Transport", "Wire"], swiftSettings: strict),
+            name: "MessagingSimulation", dependencies: ["MQTTCore", "Transport", "Wire"], swiftSettings: strict),
+        .target(
+            name: "LoopbackBroker",
+            dependencies: ["MQTTCore", "MessagingSimulation", "STOMPCore", "Transport", "Wire"],
+            swiftSettings: strict),
 
         .target(
-            name: "Inspector", dependencies: ["HTTPCore", "MessagingFrames", "Transport", "Wire"],
+            name: "Inspector", dependencies: ["HTTPCore", "Messaging", "MessagingFrames", "Transport", "Wire"],
             resources: [.embedInCode("Page")], swiftSettings: strict),
 
         // The two little programs.
@@ -202,7 +206,7 @@ let package = Package(
         // Tests of several modules together.
         tests("Broker", with: ["MQTT", "STOMP", "first-message"] + devices),
         // Whole clients in simulation. A target of its own, because campaigns and planted defects build it again and again.
-        tests("World", with: ["LoopbackBroker", "MQTT", "STOMP"]),
+        tests("World", with: ["LoopbackBroker", "MQTT", "MessagingSimulation", "STOMP"]),
         tests("Embedded", with: ["LoopbackBroker", "MQTT"], exclude: ["Checks"]),
         tests("Documentation", with: ["Inspector", "LoopbackBroker", "MQTT", "MQTTCore", "STOMP"]),
         tests("Migration", with: [], exclude: ["Calls"]),

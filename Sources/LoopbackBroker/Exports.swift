@@ -1,4 +1,6 @@
-// The types of other modules that programs name when they start a broker, or when they play it.
+@_exported public import MessagingSimulation
+
+// The types of other modules that programs name when they start a broker, or when they play it; of the simulation all.
 @_exported public import enum MQTTCore.MQTTPacketType
 @_exported public import struct MQTTCore.MQTTProperties
 @_exported public import struct MQTTCore.MQTTReasonCode

@@ -39,7 +39,7 @@ import Transport
         let sources = DocumentationPage.root.appending(path: "Sources")
         let files = FileManager.default.enumerator(atPath: sources.path)?.compactMap { $0 as? String } ?? []
         // Those of a simulation are read in the output of a test.
-        for file in files where file.hasSuffix(".swift") && !file.hasPrefix("LoopbackBroker/Simulation/") {
+        for file in files where file.hasSuffix(".swift") && !file.hasPrefix("MessagingSimulation/") {
             let text = try String(contentsOf: sources.appending(path: file), encoding: .utf8)
             for match in text.matches(of: declaration)
             where match.2.split(whereSeparator: { ", \n".contains($0) }).contains(where: { $0.hasSuffix("Error") }) {

@@ -3,6 +3,7 @@ import STOMP
 import Testing
 
 @testable import LoopbackBroker
+@testable import MessagingSimulation
 
 /// Each option of a simulation does what it says.
 @Suite struct SimulationOptionTests {

@@ -7,6 +7,7 @@ import Testing
 import Transport
 
 @testable import LoopbackBroker
+@testable import MessagingSimulation
 
 /// Worlds of whole clients and brokers from one seed. With `CAMPAIGN=200` a million of each protocol; another
 /// `CAMPAIGN_SEED` brings other worlds.

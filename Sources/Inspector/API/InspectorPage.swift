@@ -1,4 +1,4 @@
-public import MessagingFrames
+public import Messaging
 
 /// A web page that shows what the clients of a frame log exchange with their servers, live.
 ///

@@ -1,4 +1,4 @@
-import MessagingFrames
+import Messaging
 import Synchronization
 import Transport
 

@@ -1,4 +1,4 @@
-import MessagingFrames
+import Messaging
 
 /// One open page: a stream of server-sent events, at most one update in 50 milliseconds.
 ///

@@ -75,19 +75,3 @@ struct HeldAnswers: Sendable {
         releasedCount += bytes.count
     }
 }
-
-/// What a broker of a simulation grants to connections of MQTT 5.0 for a time, less than its options do.
-struct GrantedLimits: Sendable {
-    var receiveMaximum: UInt16
-    var maximumPacketSize: UInt32
-    var maximumQoS: QoS
-    var topicAliasMaximum: UInt16
-
-    func apply(to configuration: inout MQTTEngineConfiguration) {
-        configuration.receiveMaximum = receiveMaximum
-        configuration.enforcesReceiveMaximum = true
-        configuration.maximumPacketSize = maximumPacketSize
-        configuration.maximumQoS = maximumQoS
-        configuration.topicAliasMaximum = topicAliasMaximum
-    }
-}

@@ -82,7 +82,7 @@ package struct NameQuery: Hashable, Sendable {
     }
 
     /// The time to connect was over before DNS had answered.
-    static func late(of host: String) -> TransportError {
+    package static func late(of host: String) -> TransportError {
         TransportError(
             .unknownHost,
             "DNS did not answer in time for the host '\(host)'. Check the name servers of this machine, or allow more time to connect."

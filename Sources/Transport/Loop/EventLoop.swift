@@ -163,7 +163,7 @@ package final class EventLoop: @unchecked Sendable {
     }
 
     /// Runs the next piece of a task soon on the loop's thread.
-    func run(_ task: UnownedJob) { add(.task(task)) }
+    package func run(_ task: UnownedJob) { add(.task(task)) }
 
     private func add(_ item: Work) {
         if let manualTime { reportForeign(item, manualTime) }
@@ -378,7 +378,7 @@ package final class EventLoop: @unchecked Sendable {
 
     /// Lets a simulation choose in which order the tasks that are ready run, among themselves and against the rest, which
     /// keeps its order; on the loop's thread.
-    func arrange(in world: SimulatedWorld) {
+    func arrange(in world: any LoopWorld) {
         inbox.withLock { inbox in
             var tasks = inside.deferred
             var others: [Work] = []
@@ -386,7 +386,9 @@ package final class EventLoop: @unchecked Sendable {
                 if case .task = item { tasks.append(item) } else { others.append(item) }
             }
             guard !tasks.isEmpty else { return }
-            (inbox.work, inside.deferred) = world.arrange(tasks, among: others)
+            let (now, later) = world.arrange(tasks.count, among: others.count)
+            let all = tasks + others
+            (inbox.work, inside.deferred) = (now.map { all[$0] }, later.map { all[$0] })
             inbox.isAsleep = false
         }
     }
@@ -453,7 +455,7 @@ extension EventLoop {
     package func cancelSleeps() { manualTime?.cancelSleeps() }
 
     /// The simulation that everything on this loop is a part of; nil outside of one.
-    package var world: SimulatedWorld? { manualTime?.world }
+    package var world: (any LoopWorld)? { manualTime?.world }
 
     /// The monitor of the network that clients of this loop are on; nil where the system has none.
     package var networkMonitor: NetworkMonitor? { world?.monitor ?? .system }
@@ -499,7 +501,7 @@ package class LoopHandler: @unchecked Sendable {
     package let loop: EventLoop
     // Safe without checks for overlapping accesses: only the loop's bookkeeping reads and writes them, one at a time.
     @safe @exclusivity(unchecked) final var timerIndex = -1
-    @safe @exclusivity(unchecked) final var deadline = Int64.max
+    @safe @exclusivity(unchecked) package internal(set) final var deadline = Int64.max
     @safe @exclusivity(unchecked) final var token: Int64 = -1
 
     init(loop: EventLoop) {

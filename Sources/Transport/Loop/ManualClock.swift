@@ -43,7 +43,7 @@ public final class ManualClock: Clock {
     }
 
     /// Starts the event loop of a simulation, where time passes by itself.
-    package init(simulating world: SimulatedWorld) throws(TransportError) {
+    package init(simulating world: any LoopWorld) throws(TransportError) {
         loop = try EventLoop.start(time: ManualTime(world))
     }
 
@@ -140,9 +140,9 @@ final class ManualTime: @unchecked Sendable {
     private var waitsSince: Int64?
     private var hasWarned = false
     /// Nil outside of a simulation.
-    let world: SimulatedWorld?
+    let world: (any LoopWorld)?
 
-    init(_ world: SimulatedWorld? = nil) { self.world = world }
+    init(_ world: (any LoopWorld)? = nil) { self.world = world }
 
     var now: Int64 { nanoseconds.load(ordering: .acquiring) }
 
@@ -227,7 +227,7 @@ final class ManualTime: @unchecked Sendable {
     }
 
     /// Moves on to the next deadline of a simulation. An advance is a sleep like others there.
-    private func passTime(of world: SimulatedWorld, nextDeadline: Int64) -> Int64 {
+    private func passTime(of world: any LoopWorld, nextDeadline: Int64) -> Int64 {
         guard world.isActive else { return .max }
         if world.letOthersRun() { return 0 }
         guard isQuiet else { return 0 }

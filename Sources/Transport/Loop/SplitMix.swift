@@ -25,9 +25,9 @@ package struct SplitMix: RandomNumberGenerator, Sendable {
 
 /// Random numbers for what lives on a loop: the system's, or in a simulation those that follow from its seed.
 package struct LoopRandom: RandomNumberGenerator {
-    private let world: SimulatedWorld?
+    private let world: (any LoopWorld)?
 
-    package init(_ world: SimulatedWorld? = nil) { self.world = world }
+    package init(_ world: (any LoopWorld)? = nil) { self.world = world }
 
     package mutating func next() -> UInt64 {
         if let world { return world.nextRandom() }

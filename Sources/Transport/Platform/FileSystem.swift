@@ -19,7 +19,7 @@ package struct FileSystem: Disk {
     package init() {}
 
     /// The disk that files of the calling thread are on: in a simulation, the simulation's.
-    package static var current: any Disk { TaskHooks.currentWorld?.disk ?? FileSystem() }
+    package static var current: any Disk { WorldThreads.current?.files ?? FileSystem() }
 
     package func makeDirectory(_ path: String) throws(FileError) -> Bool {
         if unsafe mkdir(path, 0o700) == 0 { return true }

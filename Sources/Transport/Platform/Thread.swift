@@ -1,5 +1,5 @@
 /// Tells threads apart; never 0.
-var currentThreadNumber: UInt {
+package var currentThreadNumber: UInt {
     #if canImport(Glibc)
         UInt(pthread_self())
     #elseif canImport(Android)
@@ -12,7 +12,7 @@ var currentThreadNumber: UInt {
 /// Starts a detached thread that runs `body` and ends with it.
 ///
 /// - Throws: `systemLimit` when the process may have no other thread.
-func startThread(named name: StaticString, _ body: @escaping @Sendable () -> Void) throws(TransportError) {
+package func startThread(named name: StaticString, _ body: @escaping @Sendable () -> Void) throws(TransportError) {
     final class Start {
         let name: StaticString
         let body: @Sendable () -> Void
@@ -119,11 +119,11 @@ package final class SerialThread: Sendable {
 
     private let queue = Queue()
     /// Where the jobs run in a simulation, which has one thread; nil outside of one.
-    private let simulated: SimulatedThread?
+    private let simulated: (@Sendable (@escaping @Sendable () -> Void) -> Void)?
 
     /// - Parameter loop: of the owner: in a simulation the jobs run there.
     package init(named name: StaticString, for loop: EventLoop) throws(TransportError) {
-        simulated = loop.world.map { SimulatedThread(loop, $0) }
+        simulated = loop.world?.makeThread(on: loop)
         guard simulated == nil else { return }
         let queue = queue
         try startThread(named: name) { queue.run() }
@@ -134,7 +134,7 @@ package final class SerialThread: Sendable {
     }
 
     package func run(_ job: @escaping @Sendable () -> Void) {
-        if let simulated { return simulated.run(job) }
+        if let simulated { return simulated(job) }
         queue.change { $0.jobs.append(job) }
     }
 

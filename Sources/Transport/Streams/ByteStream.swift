@@ -91,22 +91,22 @@ package struct StreamProgress: Sendable, Equatable {
 }
 
 /// A stream that no selector watches: it reports by itself when it has become ready.
-protocol NotifyingStream: ByteStream {
+package protocol NotifyingStream: ByteStream {
     /// What the stream is ready for now.
     var readiness: Readiness { get }
 }
 
 /// Plays the selector for a stream: notifies the handler on its loop as long as the stream is ready for what the handler
 /// is interested in. Allocates nothing to do so.
-final class StreamNotifier: LoopHandler, @unchecked Sendable {
+package final class StreamNotifier: LoopHandler, @unchecked Sendable {
     // Sendable because `isPosted` is atomic and the rest is touched on the loop's thread only.
     /// Held until it is detached, as the loop holds the handler of a socket.
-    var handler: LoopHandler?
+    package var handler: LoopHandler?
     private let stream: any NotifyingStream
-    var interest: Readiness
+    package var interest: Readiness
     private let isPosted = Atomic(false)
 
-    init(handler: LoopHandler, stream: any NotifyingStream, interest: Readiness) {
+    package init(handler: LoopHandler, stream: any NotifyingStream, interest: Readiness) {
         self.handler = handler
         self.stream = stream
         self.interest = interest
@@ -114,13 +114,13 @@ final class StreamNotifier: LoopHandler, @unchecked Sendable {
     }
 
     /// The stream may have become ready; from any thread.
-    func notify() {
+    package func notify() {
         if isPosted.compareExchange(expected: false, desired: true, ordering: .acquiringAndReleasing).exchanged {
             loop.post(self, 0)
         }
     }
 
-    override func posted(_ code: Int, at now: Int64) {
+    override package func posted(_ code: Int, at now: Int64) {
         isPosted.store(false, ordering: .releasing)
         let ready = stream.readiness.intersection(interest.union(.hangUp))
         guard !ready.isEmpty, let handler else { return }

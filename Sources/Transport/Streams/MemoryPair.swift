@@ -171,7 +171,7 @@ package final class MemoryStream: NotifyingStream, @unchecked Sendable {
         incoming.notifyBoth()
     }
 
-    var readiness: Readiness {
+    package var readiness: Readiness {
         var readiness: Readiness = []
         incoming.state.withLock { state in
             if !state.faults.isFrozen && (state.count > 0 || state.isCut || state.writerIsClosed) {

@@ -53,8 +53,8 @@
         package borrowing func withLock<Result: ~Copyable, Failure: Error>(
             _ body: (inout sending Value) throws(Failure) -> sending Result
         ) throws(Failure) -> sending Result {
-            Baton.willLock()
-            defer { Baton.didUnlock() }
+            WorldThreads.current?.lockWillBeTaken()
+            defer { WorldThreads.current?.lockWasGivenBack() }
             return try mutex.withLock(body)
         }
     }

@@ -60,7 +60,7 @@ package func waiting<Answer: Sendable>(
         return unsafe await withUnsafeContinuation { unsafe body(Waiter($0)) }
     } onCancel: {
         #if SIMULATION
-            keepingBaton(onCancel)
+            holdingThread(onCancel)
         #else
             onCancel()
         #endif
@@ -71,9 +71,10 @@ package func waiting<Answer: Sendable>(
     /// Calls a cancellation handler: the runtime holds a lock of the task meanwhile, which a thread that resumes the task
     /// waits for.
     @usableFromInline
-    func keepingBaton(_ body: () -> Void) {
-        Baton.keep()
-        defer { Baton.keepNoLonger() }
+    func holdingThread(_ body: () -> Void) {
+        let world = WorldThreads.current
+        world?.threadIsHeld(true)
+        defer { world?.threadIsHeld(false) }
         body()
     }
 #endif

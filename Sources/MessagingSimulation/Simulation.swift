@@ -20,13 +20,13 @@ public final class Simulation: Sendable {
     public let clock: ManualClock
     /// What happens to this world.
     public let plan: SimulationPlan
-    let world: SimulatedWorld
+    package let world: SimulatedWorld
     let options: SimulationOptions
     let start: ManualClock.Instant
     let state = Lock(State())
 
     struct State: Sendable {
-        var brokers: [LoopbackBroker] = []
+        var brokers: [any SimulatedBroker] = []
         var acts: [String: @Sendable (SimulationRandom) async -> Void] = [:]
         var generators: UInt64 = 0
         /// What lasts, by the number of its entry.
@@ -147,23 +147,8 @@ public final class Simulation: Sendable {
 
     // MARK: In the body
 
-    /// Starts a broker of this world: its ports exist in the simulation only. Brokers that are started here restart and fall
-    /// silent as the plan says.
-    ///
-    /// - Parameters:
-    ///   - options: as for ``LoopbackBroker/start(_:clock:)``.
-    ///   - host: a name under which clients reach it too, such as `mqtt://broker.example:` and the port. Default: nil, by
-    ///     its URLs only, which are addresses of this machine. If another broker has one of its ports there, clients reach
-    ///     it by this name alone, which its URLs then have.
-    /// - Throws: as ``LoopbackBroker/start(_:clock:)``, `cannotListen` when another broker of the world has a port that was
-    ///   to be used exactly.
-    public func startBroker(
-        _ options: LoopbackBrokerOptions = LoopbackBrokerOptions(), host: String? = nil
-    ) async throws(TransportError) -> LoopbackBroker {
-        let broker = try await LoopbackBroker.start(options, clock: clock, host: host)
-        state.withLock { $0.brokers.append(broker) }
-        return broker
-    }
+    /// The plan applies to the broker from now on.
+    package func add(_ broker: any SimulatedBroker) { state.withLock { $0.brokers.append(broker) } }
 
     /// A generator of random numbers, another one with each call.
     public func makeRandom() -> SimulationRandom {

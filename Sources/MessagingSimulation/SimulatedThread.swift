@@ -1,3 +1,4 @@
+import Transport
 import Wire
 
 /// A thread for the files of a simulation: its jobs run on the loop, one after the other, each after the time that the disk

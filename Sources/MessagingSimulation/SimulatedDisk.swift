@@ -1,4 +1,5 @@
 import Synchronization
+package import Transport
 
 /// The disk of a simulation: it may be full or broken, and it loses what was not synced when the power fails.
 package final class SimulatedDisk: Disk {

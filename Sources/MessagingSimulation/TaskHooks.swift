@@ -1,4 +1,4 @@
-import Synchronization
+import Transport
 
 /// Keeps tasks without an executor, which run on Swift's pool of threads, on the loop of the simulation that starts or
 /// resumes them. The first simulation of a process sets the runtime's hook; it passes everything else on.
@@ -7,40 +7,17 @@ enum TaskHooks {
     private typealias Enqueue = @convention(c) (OpaquePointer) -> Void
     private typealias Hook = @convention(c) (OpaquePointer, Enqueue) -> Void
 
-    private static let active = Atomic(0)
-    /// By the numbers of their threads.
-    private static let loops = Lock<[UInt: EventLoop]>([:])
-
     /// Whether the runtime has the hook.
     static let isInstalled: Bool = {
         // Safe: the variable lives as long as the process, and has this type (swift_task_enqueueGlobal_hook in the runtime's
         // Concurrency.h).
         guard let symbol = unsafe dlsym(dlopen(nil, RTLD_NOW), "swift_task_enqueueGlobal_hook") else { return false }
         let hook: Hook = { job, enqueue in
-            guard let loop = TaskHooks.currentLoop, let world = loop.world else { return unsafe enqueue(job) }
+            guard let loop = WorldThreads.currentLoop, let world = loop.world else { return unsafe enqueue(job) }
             // Safe: both are a pointer to the job.
             unsafe world.run(unsafeBitCast(job, to: UnownedJob.self), on: loop)
         }
         unsafe symbol.assumingMemoryBound(to: Optional<Hook>.self).pointee = hook
         return true
     }()
-
-    static func begin(on loop: EventLoop) {
-        loops.withLock { $0[currentThreadNumber] = loop }
-        active.add(1, ordering: .acquiringAndReleasing)
-    }
-
-    static func end(on loop: EventLoop) {
-        active.subtract(1, ordering: .acquiringAndReleasing)
-        loops.withLock { $0[currentThreadNumber] = nil }
-    }
-
-    /// The simulation that runs on this thread, if there is one.
-    static var currentWorld: SimulatedWorld? { currentLoop?.world }
-
-    /// The loop of the simulation that runs on this thread, if there is one.
-    private static var currentLoop: EventLoop? {
-        guard active.load(ordering: .acquiring) > 0 else { return nil }
-        return loops.withLock { $0[currentThreadNumber] }
-    }
 }

@@ -1,12 +1,13 @@
 #if SIMULATION
     import Synchronization
+    import Transport
 
     /// In builds with `-D SIMULATION` a simulation has three threads, that of the loop and two that run the tasks of the body,
     /// of which one runs at a time: the one that holds the baton. It may change hands wherever a thread that holds no lock is
     /// about to take one, or has given one back, so that the seed also decides what happens between two locks.
     // Safe to hold: the pointers are made by `init` and freed by `deinit`.
     @safe
-    package final class Baton: @unchecked Sendable {
+    final class Baton: @unchecked Sendable {
         // Sendable because everything below the pointers is touched with `mutex` held only.
         private let mutex: UnsafeMutablePointer<pthread_mutex_t>
         /// One for each thread.
@@ -33,9 +34,6 @@
         }
 
         private static let workerCount = 2
-        private static let active = Atomic(0)
-        /// By the numbers of their threads.
-        private static let batons = Mutex<[UInt: Baton]>([:])
 
         init(seed: UInt64, executor: SimulatedExecutor) {
             self.executor = executor
@@ -68,7 +66,6 @@
         /// Begins on the loop's thread, which holds the baton first.
         func begin(on loop: EventLoop) {
             add(Runner(thread: currentThreadNumber))
-            Self.active.add(1, ordering: .acquiringAndReleasing)
             for number in 1...Self.workerCount {
                 // With one thread less the world can go on, too.
                 guard (try? startThread(named: "simulation") { self.work(on: loop) }) != nil else { continue }
@@ -82,7 +79,6 @@
                 runners.append(runner)
                 unsafe pthread_cond_signal(conditions)
             }
-            Self.batons.withLock { $0[runner.thread] = self }
         }
 
         /// From now on tasks run on the loop; on the loop's thread.
@@ -91,8 +87,6 @@
                 isOver = true
                 for index in runners.indices { unsafe pthread_cond_signal(conditions + index) }
             }
-            Self.batons.withLock { $0[currentThreadNumber] = nil }
-            Self.active.subtract(1, ordering: .acquiringAndReleasing)
         }
 
         // MARK: Tasks
@@ -112,11 +106,10 @@
 
         /// Runs tasks until the world is over.
         private func work(on loop: EventLoop) {
-            TaskHooks.begin(on: loop)
+            WorldThreads.begin(on: loop)
             add(Runner(thread: currentThreadNumber))
             while let task = nextTask() { unsafe task.runSynchronously(on: executor.asUnownedTaskExecutor()) }
-            Self.batons.withLock { $0[currentThreadNumber] = nil }
-            TaskHooks.end(on: loop)
+            WorldThreads.end()
         }
 
         /// The next task for the caller, which has the baton then; nil when the world is over and no task is left.
@@ -152,32 +145,16 @@
             }
         }
 
-        /// A thread is about to take a lock.
-        @usableFromInline
-        package static func willLock() { current?.changeLocks(before: 0, after: 1) }
-
-        /// A thread has given a lock back.
-        @usableFromInline
-        package static func didUnlock() { current?.changeLocks(before: -1, after: 0) }
-
-        /// From now on a thread gives the baton to no other, as if it held a lock.
-        static func keep() { current?.keep(1) }
-
-        static func keepNoLonger() { current?.keep(-1) }
-
-        private func keep(_ change: Int) {
+        /// From now on a thread gives the baton to no other, as if it held a lock; by -1 no longer.
+        func keep(_ change: Int) {
             locked {
                 guard let me = runners.firstIndex(where: { $0.thread == currentThreadNumber }) else { return }
                 runners[me].locks += change
             }
         }
 
-        private static var current: Baton? {
-            guard active.load(ordering: .acquiring) > 0 else { return nil }
-            return batons.withLock { $0[currentThreadNumber] }
-        }
-
-        private func changeLocks(before: Int, after: Int) {
+        /// The calling thread is about to take a lock, or has given one back.
+        func changeLocks(before: Int, after: Int) {
             locked {
                 guard let me = runners.firstIndex(where: { $0.thread == currentThreadNumber }) else { return }
                 runners[me].locks += before

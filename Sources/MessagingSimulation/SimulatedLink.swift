@@ -1,3 +1,4 @@
+import Transport
 import Wire
 
 /// One connection of a simulation: two directions that may take time, take a part of what is written, and be cut.

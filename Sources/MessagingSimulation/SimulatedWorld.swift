@@ -1,9 +1,10 @@
 import Synchronization
+package import Transport
 import Wire
 
 /// What decides, in a simulation, in which order what is ready runs, when time passes, what becomes of bytes on their way,
 /// and every random number. All of it follows from one seed, and all of it is recorded.
-package final class SimulatedWorld: Sendable {
+package final class SimulatedWorld: LoopWorld {
     /// What the network does to bytes and connections at the moment.
     package struct Network: Sendable {
         /// Whether reads and writes take a part of the bytes only.
@@ -108,7 +109,7 @@ package final class SimulatedWorld: Sendable {
     /// - Parameter stalled: called when nothing can happen any more, with the reason, and whether something from outside
     ///   has taken part.
     package func begin(on loop: EventLoop, stalled: @escaping @Sendable (_ reason: String, _ isForeign: Bool) -> Void) {
-        TaskHooks.begin(on: loop)
+        WorldThreads.begin(on: loop)
         let now = loop.now
         state.withLock { state in
             state.isActive = true
@@ -130,7 +131,7 @@ package final class SimulatedWorld: Sendable {
         #if SIMULATION
             baton.end()
         #endif
-        TaskHooks.end(on: loop)
+        WorldThreads.end()
     }
 
     /// The body holds a thread of the world: nothing more is recorded, and no time passes. From any thread.
@@ -140,7 +141,7 @@ package final class SimulatedWorld: Sendable {
     package var roundCount: Int { state.withLock { $0.roundCount } }
 
     /// Runs the next piece of a task of the body, or of one without an executor.
-    func run(_ task: UnownedJob, on loop: EventLoop) {
+    package func run(_ task: UnownedJob, on loop: EventLoop) {
         #if SIMULATION
             // What the loop would do, if it got the task.
             if !isOnThread(of: loop) { foreignWorkArrived(isTask: true, on: loop) }
@@ -159,7 +160,7 @@ package final class SimulatedWorld: Sendable {
     }
 
     /// Lets the other threads of the world run, if there are any and one of them has something to do.
-    func letOthersRun() -> Bool {
+    package func letOthersRun() -> Bool {
         #if SIMULATION
             baton.letOthersRun()
         #else
@@ -167,10 +168,10 @@ package final class SimulatedWorld: Sendable {
         #endif
     }
 
-    var isActive: Bool { state.withLock { $0.isActive } }
+    package var isActive: Bool { state.withLock { $0.isActive } }
 
     /// Whether time may pass to the next deadline; if not, the reason has been reported.
-    func mayPassTime(to next: Int64) -> Bool {
+    package func mayPassTime(to next: Int64) -> Bool {
         let (stalled, end) = state.withLock { state -> ((@Sendable (String, Bool) -> Void)?, Int64) in
             guard next > state.end else {
                 state.now = next
@@ -197,7 +198,7 @@ package final class SimulatedWorld: Sendable {
     private static let start: Int64 = 3_600_000_000_000
 
     /// A round of the loop is over.
-    func finishRound() {
+    package func finishRound() {
         let stalled = state.withLock { state -> (@Sendable (String, Bool) -> Void)? in
             guard state.isActive else { return nil }
             state.roundCount += 1
@@ -215,7 +216,7 @@ package final class SimulatedWorld: Sendable {
 
     /// Work from another thread has arrived, so that this run cannot be repeated: reports the first one, on the loop's
     /// thread.
-    func foreignWorkArrived(isTask: Bool, on loop: EventLoop) {
+    package func foreignWorkArrived(isTask: Bool, on loop: EventLoop) {
         let stalled = state.withLock { state -> (@Sendable (String, Bool) -> Void)? in
             guard state.isActive, !state.isForeign else { return nil }
             state.isForeign = true
@@ -232,23 +233,29 @@ package final class SimulatedWorld: Sendable {
         loop.execute { stalled(reason, true) }
     }
 
+    #if SIMULATION
+        package func lockWillBeTaken() { baton.changeLocks(before: 0, after: 1) }
+        package func lockWasGivenBack() { baton.changeLocks(before: -1, after: 0) }
+        package func threadIsHeld(_ isHeld: Bool) { baton.keep(isHeld ? 1 : -1) }
+    #endif
+
     // MARK: Choices
 
     package func nextRandom() -> UInt64 { state.withLock { $0.numbers.next() } }
 
-    /// The order in which tasks and other work run, and the tasks that wait for a later round.
-    func arrange<Work: Sendable>(_ tasks: [Work], among others: [Work]) -> (now: [Work], later: [Work]) {
+    package func arrange(_ taskCount: Int, among otherCount: Int) -> (now: [Int], later: [Int]) {
         state.withLock { state in
+            let others = Array(taskCount..<taskCount + otherCount)
+            var tasks = Array(0..<taskCount)
             guard state.isActive else { return (others + tasks, []) }
-            var tasks = tasks
             tasks.shuffle(using: &state.order)
-            var later: [Work] = []
+            var later: [Int] = []
             if state.order.below(4) == 0 {
                 let count = state.order.below(tasks.count + (others.isEmpty ? 0 : 1))
                 later = Array(tasks.suffix(count))
                 tasks.removeLast(count)
             }
-            var now: [Work] = []
+            var now: [Int] = []
             now.reserveCapacity(tasks.count + others.count)
             var (task, other) = (0, 0)
             while task < tasks.count || other < others.count {
@@ -264,6 +271,17 @@ package final class SimulatedWorld: Sendable {
             return (now, later)
         }
     }
+
+    // MARK: Disk
+
+    package var files: any Disk { disk }
+
+    package func makeThread(on loop: EventLoop) -> @Sendable (_ job: @escaping @Sendable () -> Void) -> Void {
+        let thread = SimulatedThread(loop, self)
+        return { thread.run($0) }
+    }
+
+    // MARK: Bytes on their way
 
     /// How many of so many bytes one call takes.
     func piece(of count: Int) -> Int {
@@ -298,7 +316,7 @@ package final class SimulatedWorld: Sendable {
     // MARK: The time of day
 
     /// Milliseconds since 1970: the world begins with 2026, and time may jump.
-    func timeOfDay(at now: Int64) -> Int64 {
+    package func timeOfDay(at now: Int64) -> Int64 {
         1_767_225_600_000 + (now - Self.start) / 1_000_000 + state.withLock { $0.clockChange }
     }
 
@@ -345,14 +363,14 @@ package final class SimulatedWorld: Sendable {
     /// How many alarms on the loop are those of bytes that are on their way.
     package var deliveryAlarms: Int { state.withLock { $0.deliveryCount } }
 
-    func taskBegan() {
+    package func taskBegan() {
         state.withLock { state in
             state.taskCount += 1
             state.mostTasks = max(state.mostTasks, state.taskCount)
         }
     }
 
-    func taskEnded() { state.withLock { $0.taskCount -= 1 } }
+    package func taskEnded() { state.withLock { $0.taskCount -= 1 } }
 
     /// The tasks that clients have started and that have not ended, and the most that there were at any time: attempts to
     /// connect, requests, and what waits for closures of the app. Tasks of the app are its own.
@@ -412,7 +430,7 @@ package final class SimulatedWorld: Sendable {
     }
 
     /// Connects to a service of this world; there is no other network.
-    func connect(
+    package func connect(
         to endpoint: Endpoint, timeout: Int64, on loop: EventLoop
     ) async throws(TransportError) -> any ByteStream {
         let deadline = loop.now.advanced(byNanoseconds: timeout)

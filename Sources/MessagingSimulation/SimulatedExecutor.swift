@@ -1,4 +1,5 @@
 import Synchronization
+package import Transport
 
 /// Runs the tasks of a simulation's body on its loop, or in builds with `-D SIMULATION` on threads beside it.
 package final class SimulatedExecutor: TaskExecutor {

@@ -1,4 +1,3 @@
-import MQTTCore
 import Synchronization
 import Transport
 import Wire
@@ -52,18 +51,17 @@ extension Simulation {
             links[random.below(links.count)].die(isUp: isUp)
         case .restart(let keepsSessions, let lasting):
             begin(entry, lasting)
-            for broker in brokers { broker.hub.restart(keepsSessions: keepsSessions) }
+            for broker in brokers { broker.restart(keepsSessions: keepsSessions) }
         case .limits(_, let lasting):
             begin(entry, lasting)
-            for broker in brokers { broker.hub.restart(keepsSessions: true) }
+            for broker in brokers { broker.restart(keepsSessions: true) }
             after(lasting) { simulation in
-                for broker in simulation.brokers { broker.hub.restart(keepsSessions: true) }
+                for broker in simulation.brokers { broker.restart(keepsSessions: true) }
             }
         case .takeover(let lasting):
-            let clients = brokers.flatMap { broker in broker.hub.sessionsToTake.map { (broker, $0) } }
-            guard !clients.isEmpty else { return }
-            let (broker, client) = clients[random.below(clients.count)]
-            guard let other = broker.takeOver(client, in: world) else { return }
+            let takeovers = brokers.flatMap { $0.takeovers(in: world) }
+            guard !takeovers.isEmpty else { return }
+            guard let other = takeovers[random.below(takeovers.count)]() else { return }
             after(lasting) { _ in other.close() }
         case .latency(_, let lasting), .refusal(let lasting), .silence(let lasting), .slowness(_, _, let lasting),
             .slowAnswers(_, let lasting), .names(_, let lasting), .offline(let lasting),
@@ -76,7 +74,7 @@ extension Simulation {
         }
     }
 
-    private var brokers: [LoopbackBroker] { state.withLock { $0.brokers } }
+    private var brokers: [any SimulatedBroker] { state.withLock { $0.brokers } }
 
     /// What an entry does lasts for a time.
     private func begin(_ entry: SimulationPlan.Entry, _ lasting: Duration) {
@@ -99,9 +97,9 @@ extension Simulation {
         world.disk.setFault(new.diskFault)
         if new.network.isOffline != old.network.isOffline { world.setOffline(new.network.isOffline) }
         for broker in brokers {
-            broker.hub.answerDelay.store(new.answerDelay, ordering: .relaxed)
-            broker.hub.state.withLock { $0.granted = new.granted }
-            if new.isSilent != old.isSilent { broker.hub.setFrozen(new.isSilent) }
+            broker.setAnswerDelay(new.answerDelay)
+            broker.grant(new.granted)
+            if new.isSilent != old.isSilent { broker.setSilent(new.isSilent) }
         }
     }
 }
@@ -139,90 +137,5 @@ struct SimulatedConditions: Sendable {
         network.connectDelay = 0...connecting
         network.nameDelay = 0...name
         network.diskDelay = 0...disk
-    }
-}
-
-extension Hub {
-    /// Closes all connections as a server does that is killed; without its sessions it comes back empty. On the loop's
-    /// thread.
-    func restart(keepsSessions: Bool) {
-        for connection in openConnections { connection.drop() }
-        guard !keepsSessions else { return }
-        // After what closing leads to.
-        loop.execute { [self] in
-            let router = Router(options)
-            state.withLock { $0.router = router }
-        }
-    }
-
-    /// A client of MQTT whose session another connection can take over.
-    struct SessionToTake {
-        let client: String
-        let version: MQTTVersion
-        /// As in CONNECT of 5.0.
-        let expiry: UInt32
-        let will: MQTTWill?
-    }
-
-    /// Those that are connected now, in the order in which they connected.
-    var sessionsToTake: [SessionToTake] {
-        let connections = state.withLock { state in
-            state.names.sorted { $0.key < $1.key }.compactMap { id, name in
-                state.connections[id].map { (name, $0) }
-            }
-        }
-        return connections.compactMap { name, connection in
-            guard case .mqtt(let link, _) = connection else { return nil }
-            let (version, session) = link.perform { ($0.engine.version, $0.session) }
-            guard session >= 0 else { return nil }
-            return state.withLock { state in
-                SessionToTake(
-                    client: name, version: version, expiry: state.router.expiry(ofSession: session),
-                    will: state.router.will(ofSession: session))
-            }
-        }
-    }
-}
-
-extension LoopbackBroker {
-    /// Connects with the identifier of a client, as a second device with the same configuration does, but reads nothing.
-    func takeOver(_ session: Hub.SessionToTake, in world: SimulatedWorld) -> (any ByteStream)? {
-        guard let port = ports.mqtt else { return nil }
-        var configuration = MQTTEngineConfiguration(role: .client, version: session.version)
-        configuration.clientID = session.client
-        configuration.cleanStart = session.expiry == 0
-        configuration.sessionExpiry = session.expiry
-        configuration.will = session.will
-        let user = hub.options.users?.first
-        (configuration.userName, configuration.password) = (user?.name, user.map { Array($0.password.utf8) })
-        var engine = MQTTEngine(configuration: configuration)
-        guard (try? engine.connectionOpened(at: hub.loop.now)) != nil else { return nil }
-        return world.open(
-            to: .host("127.0.0.1", port: UInt16(clamping: port)), writing: engine.output, on: hub.loop)
-    }
-}
-
-extension LoopbackBrokerOptions.Port {
-    /// The port that is asked for; nil for none and for any.
-    var number: Int? {
-        switch choice {
-        case .none, .free: nil
-        case .preferred(let number), .exactly(let number): number
-        }
-    }
-
-    /// The number of the port in a simulation; nil if the protocol is not served.
-    ///
-    /// - Parameter isTaken: whether another service has it.
-    func simulated(in world: SimulatedWorld, isTaken: (Int) -> Bool) throws(TransportError) -> Int? {
-        guard let number else { return choice == .none ? nil : world.makePort() }
-        let port = Int(try LoopbackListeners.port(number))
-        guard isTaken(port) else { return port }
-        guard choice == .preferred(number) else {
-            throw TransportError(
-                .cannotListen,
-                "Another broker of this world has the port \(port). Give this one another port, or a host of its own.")
-        }
-        return world.makePort()
     }
 }
