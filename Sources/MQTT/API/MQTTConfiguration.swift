@@ -45,8 +45,8 @@ public struct MQTTConfiguration: Sendable, Equatable, CustomStringConvertible {
     /// Stores the session, and enqueued messages, so that they survive the end of the process; use it with `cleanStart`
     /// off. Default: nil.
     @ComparedByIdentity public var sessionStore: (any SessionStore)?
-    /// The longest silence on the connection, rounded up to whole seconds, up to 65,535; zero turns keep alive off.
-    /// Default: 45 seconds.
+    /// The longest silence on the connection, rounded up to whole seconds, up to 65,535; zero turns keep alive off,
+    /// and a negative time is an error (``MQTTError/Code/invalidRequest``). Default: 45 seconds.
     ///
     /// Proxies and load balancers end connections that are idle for 50 or 60 seconds by default: PINGREQ has to come before.
     /// A server ends one on which it gets no whole packet for one and a half times as long [MQTT-3.1.2-22]: choose a time in

@@ -24,6 +24,7 @@ final class MQTTSettings: Sendable {
     let maximumOutboxBytes: Int
     let maximumUnreadBytes: Int
     let maximumFiltersPerRequest: Int
+    let keepAlive: Duration
     /// Nil for the default of the version.
     private let maximumInFlight: UInt16?
     let serverOrder: ServerOrder
@@ -91,6 +92,7 @@ final class MQTTSettings: Sendable {
         maximumUnreadBytes = options.maximumUnreadBytes
         maximumFiltersPerRequest = max(1, options.maximumFiltersPerRequest)
         maximumInFlight = options.maximumInFlight
+        keepAlive = options.keepAlive
         serverOrder = options.serverOrder
         queueOverflow = options.queueOverflow
         queuesQoS0WhileOffline = options.queuesQoS0WhileOffline
@@ -136,11 +138,15 @@ final class MQTTSettings: Sendable {
         return engine
     }
 
-    /// Checks that a server can wait for as long as the delay of the will: it publishes the will at the latest when the
-    /// session ends (MQTT 5.0 3.1.3.2.2, 3.1.2.5).
+    /// Checks what a CONNECT is to have: a keep alive is not negative, and a server can wait for as long as the delay of the
+    /// will: it publishes the will at the latest when the session ends (MQTT 5.0 3.1.3.2.2, 3.1.2.5).
     ///
-    /// - Throws: ``MQTTError/Code/invalidRequest`` if it cannot.
-    func check(_ will: MQTTWill?) throws(MQTTError) {
+    /// - Throws: ``MQTTError/Code/invalidRequest`` otherwise.
+    func check(_ will: MQTTWill?, keepAlive: Duration) throws(MQTTError) {
+        guard keepAlive >= .zero else {
+            throw .invalidRequest(
+                "keepAlive is \(keepAlive). Set it to a positive time, or to zero to send no PINGREQ.")
+        }
         guard let delay = will?.properties.willDelayInterval, delay > 0 else { return }
         guard version == .v5_0 || fallbackVersions.contains(.v5_0) else {
             throw .invalidRequest(

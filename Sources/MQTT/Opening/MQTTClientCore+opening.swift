@@ -9,7 +9,7 @@ extension MQTTClientCore {
     func openStream(_ attempt: ConnectionAttempt) async throws(MQTTError) -> OpenedStream {
         // First of all, so that each server of a reference is tried once, whatever else fails.
         let other = negotiation.redirection.withLock { $0?.takeNext(server: attempt.server) }
-        try settings.check(settings.engineOptions.value.will)
+        try settings.check(settings.engineOptions.value.will, keepAlive: settings.keepAlive)
         try asking { machine throws(MQTTUsageError) in try machine.engine.configuration.checkConnect() }
         try await openStore(attempt)
         let (url, credentials) = try await chooseServer(attempt, redirectedTo: other)
@@ -50,7 +50,7 @@ extension MQTTClientCore {
             try await provider(&options)
             return options
         }
-        try settings.check(options.will)
+        try settings.check(options.will, keepAlive: options.keepAlive)
         try asking { machine throws(MQTTUsageError) in
             var configuration = machine.engine.configuration
             configuration.will = options.will

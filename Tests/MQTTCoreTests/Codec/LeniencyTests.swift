@@ -26,6 +26,7 @@ import Testing
         Row("a refusal with Session Present", .v311, [0x20, 2, 1, 5], refusal(0x87)),
         Row("a refusal with Session Present in 5.0", .v5, [0x20, 3, 1, 0x87, 0], refusal(0x87)),
         Row("a refusal with reserved flags", .v311, [0x20, 2, 2, 5], refusal(0x87)),
+        Row("the refusal of 5.0 by a server older than that", .v5, [0x20, 2, 0, 1], refusal(0x84)),
         Row("a refusal of 5.0 without properties", .v5, [0x20, 2, 0, 0x87], refusal(0x87)),
         Row("Maximum QoS 2", .v5, [0x20, 5, 0, 0, 2, 0x24, 2], .connack(.init())),
         Row(

@@ -37,6 +37,8 @@ extension OptionTableTests {
             try await verify(connect { $0.keepAlive = .seconds(7) }.keepAlive == 7)
             // It is not turned off.
             try await verify(connect { $0.keepAlive = .milliseconds(500) }.keepAlive == 1)
+            let error = await #expect(throws: MQTTError.self) { _ = try await connect { $0.keepAlive = .seconds(-1) } }
+            #expect(error?.code == .invalidRequest && error?.message.contains("keepAlive is -1.0 seconds") == true)
         },
         OptionRow("will") { try await verify(connect { $0.will = will }.will == will) },
         OptionRow("will.topic") { try await verify(connect { $0.will = will }.will?.topic == "gone") },
