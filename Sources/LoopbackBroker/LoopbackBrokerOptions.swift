@@ -170,8 +170,8 @@ public struct LoopbackFaults: Sendable {
     public var refusesConnections = false
     /// CONNECT is read and never answered.
     public var ignoresConnect = false
-    /// CONNECT of MQTT with a client identifier that the broker has assigned is refused, as AWS IoT Core does, whose identifiers
-    /// begin with `$GEN/`; those of the broker do as well then.
+    /// Refuses CONNECT of MQTT with a client identifier that the broker assigned, as AWS IoT Core does. Assigned identifiers
+    /// then begin with `$GEN/`.
     public var refusesAssignedIdentifiers = false
     /// PUBACK, PUBREC, SUBACK, UNSUBACK and RECEIPT are not sent.
     public var withholdsAcknowledgements = false

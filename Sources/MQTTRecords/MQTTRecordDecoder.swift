@@ -4,7 +4,7 @@ import Synchronization
 import Transport
 import Wire
 
-/// Finds the packets in what a connection exchanges, for its inspector, and decodes them when somebody reads them.
+/// Finds the packets in what a connection exchanges, for its inspector, and decodes them when they are read.
 package struct MQTTRecordDecoder: FrameDecoder {
     package let version: MQTTVersion
     /// The topic of a PUBLISH with a topic alias.
@@ -26,12 +26,12 @@ package struct MQTTRecordDecoder: FrameDecoder {
     }
 
     private static func header(in bytes: RawSpan, at start: Int, _ version: MQTTVersion) -> MQTTFrameHeader? {
-        // What a client sends needs no leniency: its packets are valid.
+        // Packets of a client need no leniency: they are valid.
         try? MQTTFrameHeader.parse(
             bytes, at: start, maximumPacketSize: MQTTPacket.largestSize, version: version, from: .server)
     }
 
-    /// A packet of either side. What only servers send is read as the client reads it.
+    /// A packet of either side. Packets that only servers send are read as the client reads them.
     private static func packet(_ header: MQTTFrameHeader, _ body: RawSpan, _ version: MQTTVersion) -> MQTTPacket? {
         (try? MQTTPacket.decode(header, body: body, version: version))
             ?? (try? MQTTPacket.decode(header, body: body, version: version, from: .server))
@@ -81,7 +81,7 @@ package struct MQTTRecordDecoder: FrameDecoder {
             named = connect.version
             decoder = MQTTRecordDecoder(version: connect.version)
         }
-        // Where the secrets of an invalid packet are is unknown.
+        // An invalid packet may have its secrets anywhere.
         let secrets =
             packet.map { Self.secrets(of: $0, bytes.bytes(in: range)) } ?? [header.headerCount..<range.count]
         cuts.add(range, decoder: decoder, opensConnection: header.type == .connect, hiding: secrets)

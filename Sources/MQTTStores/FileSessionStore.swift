@@ -79,7 +79,7 @@ public final class FileSessionStore: SessionStore {
         var spare: [UInt8] = []
     }
 
-    /// The directory. It is made when the store is opened, and so are those that it is in.
+    /// The directory. It is created when the store is opened, together with its parents.
     public let directory: String
     private let options: Options
     private let state = Lock(State())
@@ -139,7 +139,7 @@ public final class FileSessionStore: SessionStore {
             state.directory = try disk.openDirectory(directory)
             state.file = try disk.openFile(logPath, truncatedTo: log.validSize)
             state.size = log.validSize
-            // It was rewritten by an earlier run if at all: what that has left behind counts as no longer needed.
+            // This run has not rewritten the log: all that earlier runs left in it counts as no longer needed.
             state.compactSize = 0
             // The process that made it may have ended before its name was safe.
             state.nameIsUnsafe = true
@@ -252,7 +252,7 @@ public final class FileSessionStore: SessionStore {
         do {
             try sync(disk.openDirectory(parent))
         } catch {
-            // So that the next attempt makes it anew, and does not take it for one that survives.
+            // Remove it, so that the next attempt creates it again instead of relying on a name that may not survive.
             disk.removeDirectory(path)
             throw error
         }

@@ -1,8 +1,8 @@
 /// The bytes of a frame that a log keeps.
 enum FrameBytes {
-    /// Of frames that are too large to be kept whole.
+    /// The number of bytes that are kept of frames that are too large to be kept whole.
     static let cutLimit = 4096
-    /// In place of each byte of a secret, so that everything else stays where it is.
+    /// Replaces each byte of a secret, so that all other bytes keep their places.
     static let star = UInt8(ascii: "*")
 
     /// How many bytes are kept of a frame of that size.

@@ -63,7 +63,7 @@ package final class FrameInspector<Record: Sendable>: LinkTap {
 
     package var isWatched: Bool { !observers.isEmpty }
 
-    /// Those whose log somebody still holds.
+    /// Readers whose log is still in use.
     private var observers: [Observer] {
         state.withLock { state in
             state.observers.removeAll { $0.log == nil }

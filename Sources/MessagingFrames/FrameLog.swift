@@ -8,9 +8,9 @@ import Transport
 ///     for frame in log.snapshot().frames { print(frame.direction, frame.type, frame.destination ?? "") }
 ///
 /// The log is bounded by number and by bytes; the oldest frames go first, and are counted. A client that has no log pays
-/// nothing for it. One that has copies the bytes that it exchanges into the log's buffer, once for each read and write,
-/// writes stars over the secrets in them, and never waits for a reader: frames are decoded each time that the log is read,
-/// by the thread that reads it.
+/// nothing for it. A client with a log copies the bytes that it exchanges into the log's buffer, once for each read and
+/// write, writes stars over the secrets in them, and never waits for a reader: frames are decoded each time that the
+/// log is read, by the thread that reads it.
 public final class FrameLog: Sendable {
     /// What a log held at one moment.
     public struct Snapshot: Sendable {
@@ -48,7 +48,7 @@ public final class FrameLog: Sendable {
     /// Whether frames pass by without being kept.
     public var isPaused: Bool { state.withLock { $0.isPaused } }
 
-    /// Keeps what is there and lets everything else pass by until ``resume()``.
+    /// Keeps the frames that it has, and ignores all others until ``resume()``.
     public func pause() {
         state.withLock { $0.isPaused = true }
     }

@@ -2,7 +2,7 @@ import Synchronization
 import Transport
 import Wire
 
-/// What a log keeps, in the order in which it came: the bytes of frames in a ring, decoded when somebody reads them.
+/// What a log keeps, in the order in which it came: the bytes of frames in a ring, decoded when they are read.
 ///
 /// Frames are added and dropped in runs, so that a read with a thousand frames costs little more than the copy of its
 /// bytes; nothing is allocated for a frame.
@@ -119,7 +119,7 @@ struct FrameStore {
             skippedCount += frames.count
             return
         }
-        // Those that would be dropped at once are not copied.
+        // Frames that would be dropped at once are not copied.
         let (kept, keptBytes) = newest(of: frames, cuts, from: piece.start)
         let skipsSome = kept.count < frames.count
         makeRoom(for: skipsSome ? limit : kept.count, skipsSome ? byteLimit : keptBytes)
@@ -257,7 +257,7 @@ struct FrameStore {
     /// A copy of frames, which are decoded after the lock is released.
     struct Copy {
         fileprivate let bytes: [UInt8]
-        /// Of the first of `bytes` in the ring.
+        /// The place of the first of `bytes` in the ring.
         fileprivate let origin: Int
         fileprivate let places: ArraySlice<Place>
         fileprivate let runs: ArraySlice<Run>

@@ -35,8 +35,8 @@ public struct LoggedFrame: Sendable {
     public var qos: Int? { content.qos }
     /// Bytes of the payload or body.
     public var payloadCount: Int { content.payloadCount }
-    /// The bytes, of which passwords, passcodes and authentication data are replaced by as many `*`. Of a frame that is
-    /// larger than an eighth of the log's bound only the first 4096.
+    /// The bytes, of which passwords, passcodes and authentication data are replaced by as many `*`. A frame that is
+    /// larger than an eighth of the log's bound has only its first 4096 bytes.
     public var bytes: [UInt8] { raw.bytes }
     /// Whether its sender says goodbye with it.
     var endsConnection: Bool { content.endsConnection }

@@ -27,7 +27,8 @@
         private struct Runner {
             let thread: UInt
             var isIdle = false
-            /// Until that many turns it runs only if nobody else can: what others do between two of its locks may take long.
+            /// For that many turns it runs only if no other thread can: other threads may do much between two of its
+            /// locks.
             var sleepsUntil = 0
             /// How many locks it holds.
             var locks = 0
@@ -67,7 +68,7 @@
         func begin(on loop: EventLoop) {
             add(Runner(thread: currentThreadNumber))
             for number in 1...Self.workerCount {
-                // With one thread less the world can go on, too.
+                // The world can continue with one thread less.
                 guard (try? startThread(named: "simulation") { self.work(on: loop) }) != nil else { continue }
                 locked { while runners.count == number { unsafe pthread_cond_wait(conditions, mutex) } }
             }

@@ -27,7 +27,7 @@ package final class SimulatedDisk: Disk {
         var directories: Set<String> = ["", "/", "."]
         var syncedDirectories: Set<String> = ["", "/", "."]
         var lastFile = 0
-        /// Who has a lock.
+        /// The owner of a lock.
         var owners: [String: ObjectIdentifier] = [:]
         var fault: Fault?
         /// How many processes have used a directory and ended.
@@ -70,7 +70,7 @@ package final class SimulatedDisk: Disk {
                 guard let number = state.names[name], let file = state.files[number] else { continue }
                 var left = file.synced
                 if file.bytes.starts(with: left) {
-                    // What was added has arrived up to some byte.
+                    // The added bytes have arrived up to some byte.
                     let added = file.bytes.count - left.count
                     if added > 0 { left += file.bytes[left.count...].prefix(state.random.below(added + 1)) }
                 } else if state.random.below(2) == 0 {

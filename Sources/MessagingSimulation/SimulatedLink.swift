@@ -80,7 +80,7 @@ package final class SimulatedLink: @unchecked Sendable {
     private static let keepAlive: Int64 = 60_000_000_000
     private static let pingTimeout: Int64 = 10_000_000_000
 
-    /// Cuts the connection now. What is on its way is lost from some byte on.
+    /// Cuts the connection now. The bytes on their way are lost from some byte on.
     package func cut() {
         world.record(.note("#\(number) cut"))
         world.forget(self)
@@ -129,7 +129,7 @@ final class SimulatedPipe: @unchecked Sendable {
     private var writerIsClosed = false
     private var readerIsClosed = false
     private var isCut = false
-    /// What is written vanishes, the end of the stream too.
+    /// Written bytes vanish, and so does the end of the stream.
     private var isDead = false
     /// Bytes that have vanished: for their sender they are on their way for ever.
     private var vanished = 0
@@ -160,7 +160,7 @@ final class SimulatedPipe: @unchecked Sendable {
     var isClosed: Bool { writerIsClosed || isCut }
     /// Whether the reader can know that nothing follows what has arrived.
     private var showsEnd: Bool { writerIsClosed && !isDead }
-    /// Whether the writer can know that nobody reads.
+    /// Whether the writer can know that the other end does not read.
     private var isRefused: Bool { readerIsClosed && !isDead }
     var canBeRead: Bool { arrivedCount > 0 || (transit.isEmpty && (isCut || showsEnd)) }
     var canBeWritten: Bool { isCut || isRefused || room > 0 }

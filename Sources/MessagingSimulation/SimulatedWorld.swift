@@ -291,7 +291,7 @@ package final class SimulatedWorld: LoopWorld {
         }
     }
 
-    /// Nanoseconds after which the disk does what it is asked to do now.
+    /// Nanoseconds that the disk takes for a request made now.
     func diskDelay() -> Int64 { time(\.diskDelay) }
 
     /// Nanoseconds that bytes which are written now are on their way.
@@ -320,7 +320,7 @@ package final class SimulatedWorld: LoopWorld {
         1_767_225_600_000 + (now - Self.start) / 1_000_000 + state.withLock { $0.clockChange }
     }
 
-    /// Somebody sets the clock of the device.
+    /// The clock of the device is set.
     package func setClock(forwardBy milliseconds: Int64) { state.withLock { $0.clockChange += milliseconds } }
 
     // MARK: Network

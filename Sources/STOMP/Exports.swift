@@ -1,6 +1,7 @@
 // The types of other modules that programs name when they use the client, or keep what they received in properties of their
-// own. What they write with a leading dot (`overflow: .pauseReading`) needs no name here: members come along with the module.
-// The three protocols are for functions that serve both clients. `.ci/exports` compares them with a list.
+// own. A value that they write with a leading dot (`overflow: .pauseReading`) needs no name here: members come along
+// with the module. The three protocols are for functions that serve both clients. `.ci/exports` compares them with a
+// list.
 @_exported public import struct Messaging.BrokerURL
 @_exported public import struct Messaging.BufferPolicy
 @_exported public import struct Messaging.ClientBacklog

@@ -3,7 +3,7 @@ package import STOMPCore
 import Transport
 import Wire
 
-/// Finds the frames in what a connection exchanges, for its inspector, and decodes them when somebody reads them.
+/// Finds the frames in what a connection exchanges, for its inspector, and decodes them when they are read.
 package struct STOMPRecordDecoder: FrameDecoder {
     package let version: STOMPVersion
 

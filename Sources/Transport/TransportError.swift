@@ -188,8 +188,8 @@ extension TransportError {
             .unreachable, "\(peer) cannot be reached: \(System.describe(code)).\(advice)", errno: code)
     }
 
-    /// What else may be the reason where the App Sandbox denies an app its connections and its look-ups, and says no more than
-    /// that; empty where there is none. Over fakes of Apple's frameworks as on a Mac.
+    /// Another possible reason: the App Sandbox may deny an app its connections and look-ups without a distinct error.
+    /// Empty where there is no sandbox. Over fakes of Apple's frameworks as on a Mac.
     static var sandboxAdvice: String {
         #if os(macOS) || targetEnvironment(macCatalyst) || (os(Linux) && canImport(Network))
             " If the app is sandboxed, it needs Outgoing Connections (Client)."

@@ -118,7 +118,7 @@ struct FrameRows {
 
     func update(since position: FramePosition) -> FrameUpdate {
         let available = rows.suffix(Self.maximumRows)
-        // A page that was cleared starts behind what was cleared; one of another program starts anew.
+        // Start after the last clear. A cursor from another run of the program is invalid: start at 0.
         let known = position.cursor > cursor ? 0 : position.cursor
         let first = cursor - UInt64(available.count)
         let skipped = known < first ? first - known : 0

@@ -3,7 +3,7 @@ import Transport
 /// Serves pages to browsers on this machine: HTTP/1.1, one request per connection, and no other address than 127.0.0.1.
 package final class PageServer: Sendable {
     private let listener: Listener
-    /// A loop of its own: no client waits while an answer is put together.
+    /// The server's own event loop, so that building a page never delays a client.
     private let loop: EventLoop
     private let router: PageRouter
 

@@ -78,8 +78,8 @@ extension MQTTClient {
     ///
     /// A message that the client or the server refuses does not hold up those after it. Messages of QoS 1 and 2 continue
     /// over a reconnect; while the queue is full those that are left wait here, whatever
-    /// ``MQTTConfiguration/queueOverflow`` says. Those of QoS 0 are sent over the connection that there is when this is
-    /// called: without one, or when it ends before they are in the outbox, they fail with
+    /// ``MQTTConfiguration/queueOverflow`` says. Messages of QoS 0 are sent over the connection at the time of the
+    /// call: without a connection, or when it ends before they are in the outbox, they fail with
     /// ``MQTTError/Code/notConnected``, however soon the client is connected again; with
     /// ``MQTTConfiguration/queuesQoS0WhileOffline`` they wait.
     /// - Returns: the result of each message, in their order. Messages that have no answer yet when the task is cancelled, or
@@ -192,7 +192,7 @@ extension MQTTClient {
     /// The acknowledgement of one message, to be awaited by any number of tasks, now or later; made by
     /// ``MQTTClient/publishForConfirmation(_:)``.
     public struct Confirmation: Sendable {
-        /// Weak: whoever keeps this does not keep the client.
+        /// Weak, so that keeping this value does not keep the client.
         weak let core: MQTTClientCore?
         /// Has the answer also after the client was released.
         let link: Link<MQTTMachine>
@@ -229,7 +229,7 @@ extension MQTTClient {
 extension MQTTClient {
     /// A message in the queue; made by ``MQTTClient/enqueue(_:)``.
     public struct EnqueuedMessage: Sendable {
-        /// Weak: whoever keeps this does not keep the client.
+        /// Weak, so that keeping this value does not keep the client.
         weak let core: MQTTClientCore?
         let token: UInt64
 

@@ -17,8 +17,8 @@ extension MQTTClient {
     ///   - payload: the payload of the request: any sequence of bytes, such as an array or `Data`.
     ///   - topic: the topic that the request is published to.
     ///   - qos: the QoS of the request. Default: 1.
-    ///   - timeout: from the call to the response. Default: nil, the configuration's ``MQTTConfiguration/requestTimeout``. A
-    ///     request that has not been sent by then never is.
+    ///   - timeout: from the call to the response. Default: nil, the configuration's
+    ///     ``MQTTConfiguration/requestTimeout``. A request that has not been sent until then is never sent.
     ///   - properties: response topic and correlation data are set here, and a Message Expiry Interval unless there is one: what
     ///     is left of the timeout, rounded up to seconds. With a session store a request that has not been sent when the
     ///     process ends is sent by the next process until it expires.

@@ -10,8 +10,8 @@ extension MQTTClient {
     /// until a connection with `cleanStart`. Before 5.0 that takes another connection, with Clean Session, on which nothing
     /// else is sent. Messages that were not delivered are reported as ``MQTTEvent/undelivered(_:)``. A client that connects
     /// meanwhile is disconnected again.
-    /// - Throws: ``MQTTError`` if the store cannot be opened or emptied, for example because another client uses it. The server
-    ///   is asked all the same, and what is in the store stays there.
+    /// - Throws: ``MQTTError`` if the store cannot be opened or emptied, for example because another client uses it.
+    ///   The server is asked nevertheless, and the contents of the store stay there.
     public nonisolated(nonsending) func discardSession() async throws(MQTTError) {
         let core = core
         try core.supervisor.startLoop()
@@ -39,7 +39,7 @@ extension MQTTClient {
         } while await !core.discardSession(cleanStart: cleanStart)
         if isKept {
             await core.discardSessionAtServer()
-            // Whatever becomes of the store: later connections continue their sessions.
+            // Even if the store failed, later connections continue their sessions.
             core.link.perform { $0.engine.cleanStart = cleanStart || failure == nil && $0.engine.version.hasProperties }
         }
         await core.persistence?.close(core)

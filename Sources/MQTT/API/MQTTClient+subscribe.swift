@@ -125,9 +125,9 @@ extension MQTTClient {
 
     /// Unsubscribes filters of a session that an earlier process made, and returns the server's UNSUBACK.
     ///
-    /// What this client subscribed itself ends with ``MQTTSubscription/unsubscribe()``, or when its sequence is released.
-    /// Without a connection this returns at once, and UNSUBSCRIBE is sent after the next connect, if the server has kept
-    /// the session.
+    /// A subscription of this client ends with ``MQTTSubscription/unsubscribe()``, or when its sequence is released.
+    /// Without a connection this returns at once, and UNSUBSCRIBE is sent after the next connect, if the server has
+    /// kept the session.
     /// - Parameters:
     ///   - filters: as they were subscribed, with `$share/name/`.
     ///   - properties: user properties of UNSUBSCRIBE; 5.0 only.

@@ -62,7 +62,7 @@ extension MQTTError {
             reasonCode: violation.reasonCode, underlying: violation)
     }
 
-    /// What a packet is called that broke the protocol.
+    /// The name of a packet that broke the protocol.
     private static func name(_ refused: MQTTBlockedSession.Refused, _ violation: MQTTProtocolError) -> String {
         switch refused.packet.type {
         // Its topic may not have arrived.
@@ -393,12 +393,12 @@ extension MQTTError {
             reasonCode: refusal.disconnect?.reasonCode, properties: refusal.disconnect?.properties ?? [])
     }
 
-    /// What there is of a message that may be beyond a limit of the server.
+    /// The sizes of a message that may be beyond a limit of the server.
     private static func size(ofMessageTo topic: String, _ byteCount: Int) -> String {
         " Its topic has \(topic.utf8.count) bytes and \(slashes(in: topic)) slashes, and with its payload it has \(byteCount) bytes: some services allow 256 bytes, 7 slashes and 128 KiB."
     }
 
-    /// The same of filters.
+    /// The sizes of filters that may be beyond a limit of the server.
     private static func size(of filters: [String]) -> String {
         let longest = filters.reduce(0) { max($0, $1.utf8.count) }
         let deepest = filters.reduce(0) { max($0, slashes(in: $1)) }

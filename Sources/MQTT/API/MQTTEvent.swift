@@ -47,7 +47,7 @@ public enum MQTTEvent: ClientEvent {
     /// has waited longest was published to this topic with this QoS. See ``MQTTConfiguration/acknowledgementTimeout``.
     case acknowledgementTimedOut(topic: String, QoS, after: Duration)
     /// The server has sent more QoS 1 and 2 messages without an acknowledgement than the client allows with this Receive
-    /// Maximum, as Mosquitto 2.0.11 does. They are received all the same, unless
+    /// Maximum, as Mosquitto 2.0.11 does. They are received nevertheless, unless
     /// ``MQTTConfiguration/enforcesReceiveMaximum`` is set. Reported once for each connection.
     case receiveMaximumExceeded(UInt16)
     /// The server may send no more QoS 1 and 2 messages, because a subscription with manual acknowledgement has not
@@ -73,8 +73,8 @@ public enum MQTTEvent: ClientEvent {
     /// the system had accepted may be lost as well, and are not counted. With TLS, WebSocket or a proxy the count may
     /// include messages that were sent.
     case unsentMessagesDiscarded(Int)
-    /// Messages that nobody has acknowledged were acknowledged by the client, because no subscription that matches them
-    /// followed within ten seconds. ``MQTTConfiguration/unmatchedMessagePolicy`` then keeps or drops them.
+    /// The client acknowledged messages on its own, because no subscription that matches them followed within ten
+    /// seconds. ``MQTTConfiguration/unmatchedMessagePolicy`` then keeps or drops them.
     ///
     /// They are those that a subscription with manual acknowledgement and these filters left when it ended; without filters
     /// those of a resumed session that no subscription matched. With a session that ends with its connection, or a session

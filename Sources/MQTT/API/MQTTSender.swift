@@ -58,7 +58,7 @@ struct MQTTSender {
     nonisolated(nonsending) func roomForAtMostOnce() async throws(MQTTError) {
         if Task.isCancelled { throw .cancelledWait }
         await link.outboxRoom()
-        // Also behind others of QoS 0 in the queue, which wait for their turn.
+        // Wait behind other QoS 0 messages in the queue, too.
         if link.perform({ $0.mayQueueQoS0 }) { try await waitForQueue(isQoS0: true) }
     }
 

@@ -4,11 +4,11 @@ import Synchronization
 import Transport
 import Wire
 
-/// What a client reads of its configuration after it was made, together with what the layers below are configured with.
-/// Never changes, so any thread may read it.
+/// The part of the configuration that a client reads after it was made, with the options of the layers below. It never
+/// changes, so any thread may read it.
 ///
-/// Clients with equal configurations share one object, whatever their client identifiers. Those with different
-/// configurations share the parts that are equal. What the engine is configured with is there alone.
+/// Clients with equal configurations share one object, whatever their client identifiers. Clients with different
+/// configurations share the parts that are equal. The options of the engine are stored in `engineOptions` only.
 final class MQTTSettings: Sendable {
     /// The options of the engine, without the client identifier.
     let engineOptions: MQTTEngineOptions
@@ -51,7 +51,7 @@ final class MQTTSettings: Sendable {
     static func of(_ configuration: MQTTConfiguration) -> MQTTSettings {
         var options = configuration
         options.clientID = ""
-        // What was there is released without the lock: it may be the last to hold something of the application.
+        // Release the earlier value after the lock: it may hold the last reference to an object of the application.
         let (settings, _) = latest.withLock { [options] latest in
             let earlier = (known: latest.settings, configuration: latest.configuration)
             if let known = earlier.known, earlier.configuration == options { return (known, earlier) }
@@ -63,7 +63,7 @@ final class MQTTSettings: Sendable {
     }
 
     deinit {
-        // What the closures of the configuration hold ends with its last client.
+        // Release the objects that the closures of the configuration hold with its last client.
         _ = Self.latest.withLock { latest in latest.settings == nil ? latest.configuration.take() : nil }
     }
 
@@ -87,7 +87,7 @@ final class MQTTSettings: Sendable {
         sessionStore = options.sessionStore
         messageHook = options.messageHook
         fallbackVersions = options.fallbackVersions
-        // One message at a time: an outbox that is full when it is empty would never have room.
+        // At least 1: an outbox that is full when it is empty would never have room.
         maximumOutboxBytes = max(1, options.maximumOutboxBytes)
         maximumUnreadBytes = options.maximumUnreadBytes
         maximumFiltersPerRequest = max(1, options.maximumFiltersPerRequest)

@@ -158,7 +158,7 @@ extension MQTTBatchStorage {
         guard let last = messages.last else { return }
         let end = last.range.upperBound
         if effects.messageBytes < end / 2 {
-            // What is between the messages would take more room than they do.
+            // The bytes between the messages would take more room than the messages.
             let places = Array(0..<UInt32(messages.count))
             fill(messages.span, places.span, of: source)
         } else {

@@ -70,7 +70,8 @@ public struct MQTTSubscription: MessageSubscription {
     public var batches: MessageBatches<MQTTBatch, MQTTError> { MessageBatches(handle) }
     public func makeAsyncIterator() -> Iterator { Iterator(cursor: DeliveryCursor(handle)) }
 
-    /// One receiver of the messages. Not generic: the compiler would not specialize an asynchronous `next()` that is.
+    /// One receiver of the messages. It is not generic, because the compiler would not specialize a generic
+    /// asynchronous `next()`.
     public struct Iterator: AsyncIteratorProtocol {
         @usableFromInline let cursor: DeliveryCursor<MQTTBatch, MQTTError>
 

@@ -93,7 +93,7 @@ extension MQTTMachine {
                     failure = error
                 }
             }
-            // The others may be sent all the same.
+            // The other messages may still be sent.
             if unsent.count < maximumUnsent {
                 unsent.append((place, failure))
                 next += 1

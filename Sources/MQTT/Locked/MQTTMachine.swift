@@ -6,8 +6,8 @@ import Wire
 /// The engine, and beside it the bookkeeping of the client that has to change together with it.
 ///
 /// Everything here is under the link's lock: the link calls it on the loop's thread, callers reach it through
-/// `link.perform`. It never resumes a continuation, calls out or makes a system call. What has to happen outside goes
-/// into ``MQTTAfterLock`` and is performed after the lock is released.
+/// `link.perform`. It never resumes a continuation, calls out or makes a system call. Work that has to happen outside
+/// goes into ``MQTTAfterLock`` and is performed after the lock is released.
 struct MQTTMachine: ClientMachine, ~Copyable {
     var engine: MQTTEngine
     weak var core: MQTTClientCore?
@@ -131,7 +131,7 @@ struct MQTTMachine: ClientMachine, ~Copyable {
         afterLock.work.core = core
         if engine.connectWaitsForStore { afterLock.work.connectFailure = .connectWasHeld }
         engine.connectionClosed(at: now, into: &afterLock.work.effects)
-        // What cannot be acknowledged any more is forgotten.
+        // Forget messages that cannot be acknowledged any more.
         withheld.connectionClosed(engine)
         manual.connectionClosed(engine)
         unmatched.connectionClosed(&engine)
@@ -150,8 +150,8 @@ struct MQTTMachine: ClientMachine, ~Copyable {
         var consumed = afterLock.work.pieceStart
         let end = min(bytes.byteCount, consumed + Link<MQTTMachine>.longestPiece)
         consumed = receive(bytes.extracting(..<end), from: consumed, router, at: now, into: afterLock)
-        // What follows an event is read under the same lock, unless it is CONNACK of a server that the app has to trust
-        // first; so is a packet that is longer than a piece.
+        // Bytes after an event are read under the same lock, unless the event is CONNACK of a server that the app has
+        // to trust first; so is a packet that is longer than a piece.
         if end < bytes.byteCount, consumed > afterLock.work.pieceStart, afterLock.work.effects.events.isEmpty {
             afterLock.work.pieceStart = consumed
             return 0

@@ -1,7 +1,7 @@
 import MQTTCore
 
-/// What subscriptions with manual acknowledgement received and have not acknowledged: when one of them ends, another
-/// subscription may get it. Part of ``MQTTMachine``, under the link's lock.
+/// Messages that subscriptions with manual acknowledgement received and have not acknowledged: when such a subscription
+/// ends, another one may get them. Part of ``MQTTMachine``, under the link's lock.
 ///
 /// Receive Maximum, or what the server has in flight before 5.0, bounds the messages. A batch is kept until all of its
 /// messages are acknowledged.
@@ -10,7 +10,7 @@ struct MQTTManualMessages: Sendable {
         let batch: MQTTBatch
         /// From the first to the last of its messages; there may be messages of other subscriptions between them.
         let deliveries: ClosedRange<UInt64>
-        /// Its messages, where there are others between them.
+        /// Its messages, if messages of other subscriptions are between them.
         let scattered: [UInt64]?
         /// When it arrived; nanoseconds of the monotonic clock.
         let time: Int64
@@ -31,8 +31,8 @@ struct MQTTManualMessages: Sendable {
     private var head = 0
     /// Whether it was reported that they fill Receive Maximum, half of which has not become free since.
     private var isReported = false
-    /// Not before this second of the clock is it reported again: workers that receive one or two messages at a time fill it
-    /// all the time. Small, because every idle client has it.
+    /// The second of the clock from which it may be reported again: workers that receive one or two messages at a time
+    /// fill Receive Maximum all the time. A small type, because every idle client has this field.
     private var nextReport: UInt32 = 0
     private static let secondsBetweenReports: UInt32 = 10
 
@@ -99,7 +99,7 @@ struct MQTTManualMessages: Sendable {
 
     private static func isUnacknowledged(_ entry: Entry, _ engine: borrowing MQTTEngine) -> Bool {
         if entry.deliveries.upperBound >= engine.firstUnacknowledged { return true }
-        // Of QoS 2, over a lost connection.
+        // QoS 2 messages of a lost connection may still await an answer.
         guard engine.holdsEarlierMessages else { return false }
         for delivery in entry.deliveries where engine.awaitsAnswer(delivery) { return true }
         return false

@@ -33,7 +33,7 @@ final class MQTTUnmatchedList: @unchecked Sendable {
         /// The subscription that was handed the message and has not confirmed it. If it is released without that, the
         /// message is free again.
         weak var holder: MQTTRoute?
-        /// Where the holder has it.
+        /// The place of the message in a batch of the holder.
         weak var batch: MQTTBatch?
         var place = 0
 
@@ -55,9 +55,9 @@ final class MQTTUnmatchedList: @unchecked Sendable {
 
     private let policy: MQTTUnmatchedMessagePolicy
     private(set) var messages: [Message] = []
-    /// Of all messages.
+    /// The bytes of all messages.
     private var bytes = 0
-    /// Of the messages that are acknowledged.
+    /// The count and the bytes of acknowledged messages.
     private var keptCount = 0
     private var keptBytes = 0
     /// How many messages an earlier subscription has left.

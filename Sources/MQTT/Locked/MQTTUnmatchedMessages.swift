@@ -194,7 +194,7 @@ struct MQTTUnmatchedMessages: Sendable {
         return drops
     }
 
-    /// Acknowledges what nobody claimed in time, and takes out the messages that are too old.
+    /// Acknowledges the messages that no subscription claimed in time, and removes the messages that are too old.
     mutating func expire(at now: Int64, _ engine: inout MQTTEngine) -> Report {
         var report = Report()
         guard let known, now >= known.nextDeadline else { return report }

@@ -32,7 +32,7 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
     /// is suspended.
     var reasonNotSupervised: Shared<MQTTError>? = Shared(.notSupervised(after: nil))
     let overflow: MQTTConfiguration.QueueOverflow
-    /// Whose clock is read.
+    /// For its clock.
     let loop: EventLoop
 
     init(overflow: MQTTConfiguration.QueueOverflow, loop: EventLoop) {
@@ -325,8 +325,8 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
 /// A caller that waits until a record is stored.
 struct MQTTStoreWait: Sendable {
     let ticket: UInt64
-    /// That of the caller.
+    /// The token of the caller.
     let token: UInt64
-    /// That of its message.
+    /// The token of its message.
     let message: UInt64
 }

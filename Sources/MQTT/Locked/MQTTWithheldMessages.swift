@@ -22,11 +22,11 @@ struct MQTTWithheldMessages: Sendable {
     ) {
         let message = Message(delivery: delivery, routes: routes)
         guard message.waits else { return engine.markAcknowledged(delivery, at: now) }
-        // If all receivers acknowledge manually, that is up to them.
+        // If all receivers acknowledge manually, they decide when.
         guard routes.contains(where: { $0.acknowledgement == .automatic }) else { return }
         if messages.count >= 1024, messages.count == messages.capacity {
-            // Those that a subscription with manual acknowledgement has acknowledged meanwhile; not again before there are
-            // twice as many.
+            // Remove messages that a subscription with manual acknowledgement has acknowledged meanwhile; the next time
+            // when there are twice as many.
             removeAcknowledged(engine)
             messages.reserveCapacity(2 * messages.count)
         }
@@ -51,8 +51,8 @@ struct MQTTWithheldMessages: Sendable {
     /// Whether a message waits for a subscription with automatic acknowledgement.
     func contains(_ delivery: UInt64) -> Bool { messages.contains { $0.delivery == delivery } }
 
-    /// The connection has closed: the server sends messages of QoS 1 again. Those of QoS 2 were delivered, and the engine
-    /// does not deliver the repetition: it is acknowledged when there is room.
+    /// The connection has closed: the server sends messages of QoS 1 again. Messages of QoS 2 were delivered, and the
+    /// engine does not deliver a repetition: it is acknowledged when there is room.
     mutating func connectionClosed(_ engine: borrowing MQTTEngine) { removeAcknowledged(engine) }
 
     private mutating func removeAcknowledged(_ engine: borrowing MQTTEngine) {

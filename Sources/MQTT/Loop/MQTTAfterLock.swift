@@ -128,7 +128,7 @@ struct MQTTWork: ~Copyable {
     var destinations: [UInt32] = []
     /// Otherwise the subscriptions that receive messages, which hold the messages' indexes.
     var touchedRoutes: [MQTTRoute] = []
-    /// Those who waited for the messages.
+    /// The receivers that waited for the messages.
     var receivers = UniqueArray<Waiter<Bool>>()
     var resumptions = UniqueArray<Resumption<MQTTWaitingPublishers.Answer>>()
     var batchEnds = UniqueArray<Resumption<Bool>>()

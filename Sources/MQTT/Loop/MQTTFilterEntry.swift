@@ -40,7 +40,7 @@ final class MQTTFilterEntry {
         let wait: MQTTSubscribeWait?
         /// The place of the filter among those of the route.
         let index: Int
-        /// The SUBSCRIBE that is to be answered; 0 if that is not written yet.
+        /// The SUBSCRIBE whose answer the caller awaits; 0 if it is not written yet.
         var request: UInt64
         /// When the first SUBSCRIBE was written that was to be answered, on whichever connection.
         var firstWritten = Int64.max
@@ -96,8 +96,8 @@ final class MQTTFilterEntry {
     var isShared: Bool { MQTTTopicFilter.shared(request.filter) != nil }
 
     /// What the next SUBSCRIBE asks for. A server that has the subscription already repeats its retained messages only if
-    /// a route that asks with this SUBSCRIBE wants them. One that kept the session may have lost it nevertheless, and
-    /// sends them then.
+    /// a route that asks with this SUBSCRIBE wants them. A server that kept the session may have lost it nevertheless,
+    /// and then sends the retained messages.
     ///
     /// - Parameter hasOptions: whether SUBSCRIBE can say which retained messages are wanted. Before 5.0 it cannot.
     func nextRequest(hasOptions: Bool) -> MQTTSubscriptionRequest {
@@ -109,7 +109,7 @@ final class MQTTFilterEntry {
         return next
     }
 
-    /// The one that brings most retained messages.
+    /// The handling that brings most retained messages.
     private static func strongest(
         _ handlings: [MQTTSubscriptionRequest.RetainHandling]
     ) -> MQTTSubscriptionRequest.RetainHandling {
@@ -130,7 +130,7 @@ final class MQTTFilterEntry {
         granted = code
         lastGranted = code
         wasGranted = true
-        // Of an earlier one: what follows may still change it.
+        // An answer to an earlier SUBSCRIBE leaves it uncertain: a later answer may still change the grant.
         if request == pending { isUncertain = false }
     }
 

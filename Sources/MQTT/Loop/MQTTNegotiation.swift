@@ -37,7 +37,7 @@ final class MQTTNegotiation: @unchecked Sendable {
     private var awaitsConnack = false
     /// Whether this connection's server is silent, broke the protocol or sent the client away.
     private var serverFailed = false
-    /// Whether the connection that closes has ended because of a request, which was given up.
+    /// Whether the connection that closes has ended because of a request, which has failed.
     var endsForRequest = false
     /// Whether each SUBSCRIBE has one filter, since a server has not answered all filters of one that had more.
     private(set) var sendsSingleFilters = false
@@ -60,8 +60,8 @@ final class MQTTNegotiation: @unchecked Sendable {
         let continues = attempt.continuesLast && attempt.server == Int(triedServer)
         triedServer = Int32(attempt.server)
         if !continues { hasRepeatedVersion = false }
-        // Another server may accept a version that the last one refused. The same server may have refused none: a server
-        // that is starting, or a proxy in front of it, closes connections whatever the version.
+        // Another server may accept a version that the last one refused. Even the same server may not have refused a
+        // version: a server that is starting, or a proxy in front of it, closes connections whatever the version.
         if !continues, !wasEverAccepted, versionsLeft.count != settings.fallbackVersions.count {
             versionsLeft = settings.fallbackVersions
             use(settings.version)
@@ -76,7 +76,7 @@ final class MQTTNegotiation: @unchecked Sendable {
         if acceptedServer != 0, acceptedServer != hashOfServer { core.link.perform { $0.engine.serverChanges() } }
     }
 
-    /// Not 0.
+    /// A hash of the server, which is never 0.
     private var hashOfServer: UInt32 { UInt32(truncatingIfNeeded: core.opener.server?.endpoint.hashValue ?? 0) | 1 }
 
     /// Whether any server has accepted a connection.
@@ -203,7 +203,7 @@ final class MQTTNegotiation: @unchecked Sendable {
     private static let lateness: Int64 = 120_000_000_000
 
     func connectionClosed() {
-        // Before the connection counts as ended. One that ends with a redirection has counted it already.
+        // Before the connection counts as ended. A connection that ends with a redirection has counted it already.
         if core.supervisor.isStable(at: core.loop.now) {
             redirection.withLock { if $0?.next.isEmpty == true { $0?.count = 0 } }
         }

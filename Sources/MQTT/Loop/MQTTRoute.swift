@@ -5,8 +5,8 @@ import Wire
 
 /// One subscription: where the messages that match its filters go.
 ///
-/// The constants may be read on any thread. What changes belongs to the task that makes the route, and to the loop's
-/// thread once the route is registered.
+/// The constants may be read on any thread. The fields that change belong to the task that makes the route, and to the
+/// loop's thread once the route is registered.
 final class MQTTRoute: DeliveryRoute, @unchecked Sendable {
     // Sendable because the fields that change have one owner at a time, as above.
     /// The filters and their options; empty for the route of messages that no other route gets.

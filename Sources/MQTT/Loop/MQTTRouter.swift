@@ -7,7 +7,7 @@ import Wire
 final class MQTTRouter {
     /// A SUBSCRIBE or UNSUBSCRIBE that is not answered yet, with its filters.
     enum Request {
-        /// One that comes first precedes the messages of a new connection, which ends if the answer is late.
+        /// If `comesFirst`, it precedes the messages of a new connection, which ends if the answer is late.
         case subscribe([ByteKey], comesFirst: Bool)
         /// With the caller that waits for the answer, and the place of the packet among those that its filters were sent in.
         case unsubscribe([String], caller: (wait: MQTTUnsubscribeWait, packet: Int)?)
@@ -144,8 +144,8 @@ final class MQTTRouter {
         return number
     }
 
-    /// Adds the routes whose filters match without a prefix of EMQX: the messages have their real topics there. Only where no
-    /// filter matches as it stands, since for other servers these are filters like any other.
+    /// Adds the routes whose filters match without a prefix of EMQX: the messages have their real topics there. Only if
+    /// no filter matches unchanged, since for other servers these are filters like any other.
     private func addPrefixed(to routes: inout [MQTTRoute], of topic: RawSpan) {
         for (filter, entry) in prefixed where filter.withUTF8Span({ MQTTTopicFilter.matches($0, topic: topic) }) {
             Self.add(entry.routes, to: &routes)
@@ -169,7 +169,7 @@ final class MQTTRouter {
             let isLast = lastIdentifier == Self.identifiers.upperBound
             lastIdentifier = isLast ? Self.identifiers.lowerBound : lastIdentifier + 1
             identifiersRepeat = identifiersRepeat || isLast
-            // Only then may it belong to one that is still there.
+            // Only after a wrap may the identifier belong to an existing filter.
         } while identifiersRepeat && entries.values.contains { $0.identifier == lastIdentifier }
         return lastIdentifier
     }

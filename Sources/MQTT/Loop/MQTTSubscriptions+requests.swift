@@ -6,8 +6,8 @@ import Wire
 extension MQTTSubscriptions {
     /// Writes SUBSCRIBE for some filters: one packet for each that has an identifier of its own, if the server supports
     /// identifiers; the others share packets with those that have the same properties, up to
-    /// ``MQTTConfiguration/maximumFiltersPerRequest`` in each. One that the server may have refused by ending the
-    /// connection has a packet of its own, and so has each one once the server has not answered all filters of a packet.
+    /// ``MQTTConfiguration/maximumFiltersPerRequest`` in each. A filter that the server may have refused by ending the
+    /// connection has its own packet; so does every filter once the server has not answered all filters of a packet.
     func send(_ keys: [ByteKey]) {
         let (hasOptions, hasIdentifiers, apart) = core.link.perform { machine in
             let version = machine.engine.version
@@ -215,7 +215,7 @@ extension MQTTSubscriptions {
     func subscribeCompleted(_ token: UInt64, _ codes: [MQTTReasonCode], _ properties: MQTTProperties) {
         guard case .subscribe(let keys, let comesFirst) = router.takeRequest(token) else { return }
         for (key, code) in zip(keys, codes) {
-            // Not one of a later subscription, whose SUBSCRIBE comes after an UNSUBSCRIBE.
+            // Skip an entry of a later subscription, whose SUBSCRIBE comes after an UNSUBSCRIBE.
             guard let entry = router.entries[key], (1...token).contains(entry.firstRequest) else { continue }
             if code.isError {
                 fail(key, .subscribeRefused(key.text, code, properties), of: token)
@@ -237,7 +237,7 @@ extension MQTTSubscriptions {
                 caller.wait?.answer(caller.index, .success(code))
             }
         }
-        // What was asked for again comes first too.
+        // Filters that were requested again come first too.
         if comesFirst, codes.contains(where: \.isError) { subscriptionsSent() }
     }
 
@@ -353,7 +353,7 @@ extension MQTTSubscriptions {
 
     /// One route of a filter fails; the others continue.
     private func withdraw(_ route: MQTTRoute, from key: ByteKey, _ error: MQTTError) {
-        // It has a caller for each time that it names the filter.
+        // A route has a caller for each time that it names the filter.
         guard router.entries[key]?.routes.contains(where: { $0 === route }) == true else { return }
         lose(route, error)
         if router.withdraw(route, from: key) { unsubscribeRemoved([key.text]) }

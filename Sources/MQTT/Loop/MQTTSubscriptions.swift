@@ -38,7 +38,7 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
 
     private func add(_ route: MQTTRoute, _ wait: MQTTSubscribeWait?) {
         var keys: [ByteKey] = []
-        // The same filter may be there twice.
+        // A route may have the same filter twice.
         var known: Set<ByteKey> = []
         for (index, request) in route.requests.enumerated() {
             let (entry, needsSubscribe) = router.add(route, request)

@@ -29,7 +29,7 @@ extension MQTTClientCore {
 
     /// Opens the session store, if there is one.
     private func openStore(_ attempt: ConnectionAttempt) async throws(MQTTError) {
-        // What is open needs no task, which would wait for a thread.
+        // An open store needs no task, which would wait for a thread.
         guard let persistence, persistence.beginOpening(self) else { return }
         func failure(_ error: any Error) -> MQTTError { error as? MQTTError ?? .cancelledWait }
         let advice = "Check the disk that holds it, or raise connectTimeout."

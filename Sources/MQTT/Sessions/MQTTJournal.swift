@@ -24,7 +24,8 @@ final class MQTTJournal: Sendable {
     let store: any SessionStore
     private let thread: SerialThread
     private let loop: EventLoop
-    /// What makes wall-clock times of the engine's, in nanoseconds, as the records that arrive have it.
+    /// The difference between the wall clock and the engine's clock, in nanoseconds, which the records that arrive were
+    /// made with.
     let wallClockOffset: Int64
     private let state = Lock(State())
     /// Both are called on the store's thread.
@@ -161,9 +162,9 @@ final class MQTTJournal: Sendable {
         }
     }
 
-    /// The clock may have been set since the store was opened, or the system been suspended, for which the engine's time does
-    /// not pass: the times of messages become those that the next process would read off now. Not for less than a second,
-    /// since both clocks are read one after the other.
+    /// If the wall clock was set or the system slept since the store was opened, shifts the stored times by the difference:
+    /// the engine's time does not pass while the system sleeps. Ignores less than a second, because the two clocks are read
+    /// one after the other.
     private func correctTimes(of records: inout [MQTTStoreRecord]) {
         let change = loop.timeOfDay - loop.now.advanced(byNanoseconds: wallClockOffset) / 1_000_000
         guard change.magnitude >= 1000 else { return }

@@ -115,7 +115,7 @@ final class MQTTPersistence: Sendable {
             do throws(MQTTError) {
                 try await call.answer(ifCancelled: .failure(.cancelledWait)).get()
             } catch {
-                // Nobody else may look again whether the client has stopped meanwhile.
+                // Close the store if the client has stopped: no later step checks.
                 if purpose != .change { core.loop.startTask { await self.close(core) } }
                 throw error
             }
@@ -151,7 +151,8 @@ final class MQTTPersistence: Sendable {
         if phase.withLock({ if case .unopened = $0 { true } else { false } }) { return }
         while true {
             let call = Call()
-            // On the loop's thread, where the client would begin to connect. One whose loop cannot start does not.
+            // On the loop's thread, where the client would begin to connect. A client whose loop cannot start does not
+            // connect.
             let canConnect = (try? core.supervisor.startLoop()) != nil
             let (journal, waits) =
                 canConnect
@@ -162,7 +163,8 @@ final class MQTTPersistence: Sendable {
         }
     }
 
-    /// Takes the journal away from the client. Without one, returns whether `call` waits for the thread of the store.
+    /// Takes the journal away from the client. If there is no journal to take, returns whether `call` waits for the
+    /// thread of the store.
     private func beginClosing(_ core: MQTTClientCore, _ call: Call) -> (journal: MQTTJournal?, waits: Bool) {
         guard core.supervisor.isIdle else { return (nil, false) }
         return takeJournal(core, orWait: call)

@@ -43,7 +43,7 @@ package struct MQTTFrameHeader: Sendable, Hashable {
     ) throws(MQTTProtocolError) -> MQTTFrameHeader? {
         guard offset >= 0, offset < bytes.byteCount else { return nil }
         let first = bytes.byte(at: offset)
-        // As most are: PUBLISH without DUP, less than 128 bytes.
+        // The usual packet: PUBLISH without DUP, less than 128 bytes.
         if first & 0b1111_1000 == 0x30, first & 0b0110 != 0b0110, offset < bytes.byteCount &- 1 {
             let bodyCount = Int(bytes.byte(at: offset &+ 1))
             if bodyCount < 0x80, bodyCount &+ 2 <= maximumPacketSize {

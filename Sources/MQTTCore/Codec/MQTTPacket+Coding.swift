@@ -37,8 +37,8 @@ extension MQTTPacket {
 extension MQTTPacket {
     /// Appends the packet as a version writes it; on an error nothing is appended.
     ///
-    /// What a version cannot express is refused, except in answers of a server: reason codes become the nearest return
-    /// code in the CONNACK and SUBACK of 3.1 and 3.1.1, and are left out of their UNSUBACK.
+    /// Throws for a field that the version cannot express, except in answers of a server: reason codes become the
+    /// nearest return code in the CONNACK and SUBACK of 3.1 and 3.1.1, and are left out of their UNSUBACK.
     /// - Parameter version: the version of the connection; CONNECT carries its own.
     /// - Parameter maximumPacketSize: what the peer accepts.
     public func encode(

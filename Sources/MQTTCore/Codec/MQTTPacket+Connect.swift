@@ -34,9 +34,9 @@ extension MQTTPacket {
 extension MQTTPacket.Connect {
     /// Decodes the body of a CONNECT, which names its version itself.
     ///
-    /// Bridges of some brokers set the highest bit of the protocol level to ask for rules of their own. That is
-    /// answered as any unknown level is: such a bridge then tries again without it, whereas one that is let in would
-    /// count on being spared its own messages and send them in circles.
+    /// Bridges of some brokers set the highest bit of the protocol level to ask for rules of their own. A server
+    /// answers such a level like any unknown one, and the bridge tries again without the bit. A bridge that was
+    /// accepted with it would rely on not receiving its own messages, and would send them in circles.
     init(decoding body: RawSpan) throws(MQTTProtocolError) {
         var cursor = ByteCursor(0..<body.byteCount)
         version = try Self.version(&cursor, body)

@@ -4,8 +4,8 @@ extension MQTTPacket {
     public struct Connack: Sendable, Hashable {
         /// False in 3.1, which has no such flag.
         public var sessionPresent: Bool
-        /// The return codes of 3.1 and 3.1.1 appear as the equivalent reason codes. One that they do not define, from a server,
-        /// is a refusal and has its own number.
+        /// The return codes of 3.1 and 3.1.1 appear as the equivalent reason codes. A code of a server that they do not
+        /// define is a refusal, and keeps its number.
         public var reasonCode: MQTTReasonCode
         public var properties: MQTTProperties
 

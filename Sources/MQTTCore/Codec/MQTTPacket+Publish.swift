@@ -198,7 +198,7 @@ extension MQTTPacket.Publish {
         countAtMostOnce(in: packets, leavingOut: nil, endingAfter: offset)
     }
 
-    /// The same for packets one of which lacks its payload. `offset` counts the bytes of that too.
+    /// The same for packets one of which lacks its payload. `offset` counts the bytes of the payload too.
     package static func countAtMostOnce(
         in packets: RawSpan, leavingOut payload: LargePayload?, endingAfter offset: Int
     ) -> Int {

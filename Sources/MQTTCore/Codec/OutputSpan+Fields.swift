@@ -31,7 +31,7 @@ enum VariableByteInteger {
     /// The largest value that four bytes hold.
     static let maximum = 268_435_455
 
-    /// What is found where an integer should stand.
+    /// The result of reading an integer.
     enum Parsed {
         case value(Int, byteCount: Int)
         /// The bytes end inside the integer.

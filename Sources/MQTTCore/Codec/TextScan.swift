@@ -79,7 +79,7 @@ struct TextScan: OptionSet {
     /// Has the highest bit of some byte set if and only if a byte is above 0x7F, zero, `+` or `#`.
     @inline(__always)
     private static func notPlain(_ word: UInt64) -> UInt64 {
-        // Where no byte is above 0x7F, only one that is zero borrows.
+        // If no byte is above 0x7F, only a zero byte borrows.
         let ones: UInt64 = 0x0101_0101_0101_0101
         let wildcards = (word | 0x0808_0808_0808_0808) ^ 0x2B2B_2B2B_2B2B_2B2B
         return word | (word &- ones) | (wildcards &- ones)

@@ -54,7 +54,7 @@ struct InboundOrder: Sendable {
         count = end &- head
     }
 
-    /// Marks the entry of a token. Returns what it is, or nil if it is not of this connection or was answered before.
+    /// Marks the entry of a token. Returns the entry, or nil if it is not of this connection or was answered before.
     mutating func answer(_ token: UInt64, reason: UInt8) -> Entry? {
         guard token > answeredThrough, let position = position(of: token), !ring[position].isAnswered else {
             return nil

@@ -124,7 +124,8 @@ package struct KeepAlive: Sendable {
         readingSince = now
     }
 
-    /// What was written keeps the caller from reading, or no longer: see ``OutputProgress/movedBytes``.
+    /// The caller stops reading because of the bytes that it has written, or reads again: see
+    /// ``OutputProgress/movedBytes``.
     mutating func setReadingHeldUp(_ heldUp: Bool, at now: Int64) {
         isHeldUpByOutput = heldUp
         lastSign = now

@@ -20,8 +20,8 @@ extension MQTTEngine {
         }
     }
 
-    /// Whether a received message of QoS 1 or 2 can still be acknowledged, and has not been. One of QoS 1 of an earlier
-    /// connection cannot: the peer sends it again.
+    /// Whether a received message of QoS 1 or 2 can still be acknowledged, and has not been. A QoS 1 message of an
+    /// earlier connection cannot: the peer sends it again.
     package func awaitsAnswer(_ delivery: UInt64) -> Bool { session.inbound.awaitsAnswer(delivery) }
 
     /// The token of the first message of this connection whose acknowledgement has not been written; all before it have

@@ -164,7 +164,7 @@ extension MQTTEngine {
         var hasTopic = (try? MQTTTopicName.validate(bytes, view.topicRange)) != nil
         var topic = Self.text(bytes, view.topicRange)
         // An alias that the message sets stands for its topic from now on: with the one before, later messages would have a
-        // wrong topic. Where it cannot be found, all are forgotten.
+        // wrong topic. If the alias cannot be found, all aliases are forgotten.
         switch view.alias(in: bytes) {
         case nil: inboundAliases.reset(maximum: UInt16(truncatingIfNeeded: inboundAliases.maximum))
         case 0?: break

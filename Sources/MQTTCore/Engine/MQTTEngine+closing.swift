@@ -102,13 +102,13 @@ extension MQTTEngine {
             || sessionEndsWithConnection && session.window.awaitsExactlyOnce
         guard !isUnfinished || now >= leaving.deadline else { return }
         self.leaving.value = nil
-        // It was checked when the connection began to end.
+        // Cannot throw: reason and properties were checked when the connection began to end.
         try? disconnect(reason: leaving.reason, properties: leaving.properties, at: now)
         phase = .closing
     }
 
-    /// Messages of QoS 0 leave at the pace that is set: their publishers have been told that they do. Those of QoS 1 and 2
-    /// stay in the queue.
+    /// Messages of QoS 0 leave at the pace that is set: their publishers were told that they do. Messages of QoS 1 and
+    /// 2 stay in the queue.
     private mutating func sendQueuedAtMostOnce(at now: Int64, into effects: inout MQTTEffects) {
         guard isPaced, session.window.queuedAtMostOnceCount > 0 else { return }
         defer { reportRoom(&effects) }

@@ -246,14 +246,15 @@ extension MQTTEngine {
 
 /// What an engine has to know between CONNECT and CONNACK, and not after that.
 struct MQTTOpening: Sendable {
-    /// Of CONNECT, or assigned by the server.
+    /// The identifier in CONNECT, or the identifier that the server assigned.
     var clientID = ""
     /// Whether CONNECT had Clean Start set.
     var cleanStart = false
     var keepAlive: UInt16 = 0
     /// PINGREQ that came before a server had answered CONNECT.
     var deferredPings = 0
-    /// CONNECT, which waits until it is stored that the server may hold a session of ours; and the ticket of that.
+    /// CONNECT, which waits until the store has the record that the server may hold our session, and the ticket of that
+    /// record.
     var heldConnect: [UInt8] = []
     var heldConnectTicket: UInt64 = 0
 }

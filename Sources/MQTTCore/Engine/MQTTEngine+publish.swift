@@ -61,7 +61,7 @@ extension MQTTEngine {
             session.window.releaseID(id)
             throw error
         }
-        // The two that are given a time only note it.
+        // The calls below that take `now` only record it; none of them fails.
         if session.window.used == 0 { acknowledgementWait.restart(at: now) }
         session.window.recordSent(head, payload, properties, token: token, at: now)
         keepAlive.sent(at: now)

@@ -127,7 +127,7 @@ extension MQTTEngine {
         session.window.finishRequest(index)
         var codes = unsuback.reasonCodes
         if version.hasProperties, codes.count != Int(request.filterCount) {
-            // It confirms the request, however many codes there are.
+            // UNSUBACK confirms the request, however many codes it has.
             let missing = max(0, Int(request.filterCount) - codes.count)
             codes = codes.prefix(Int(request.filterCount)) + [MQTTReasonCode](repeating: .success, count: missing)
         }

@@ -11,7 +11,7 @@ extension MQTTEngine {
         if phase == .connected { keepAlive.sent(at: now) }
     }
 
-    /// What is in ``output`` is written now, or dropped.
+    /// The bytes in ``output`` are written now, or dropped.
     package mutating func outputEmptied() {
         publishBytes = 0
         session.window.outputEmptied()
@@ -127,7 +127,7 @@ extension MQTTEngine {
     /// Whether an answer that is late may follow what is arriving: on a slow link it comes behind the messages that the server
     /// has sent before.
     ///
-    /// - Parameter timeout: how long it was waited for; bytes have to have arrived in the last half of that.
+    /// - Parameter timeout: how long the answer was awaited; bytes must have arrived in the last half of that time.
     func mayFollow(within timeout: Int64, at now: Int64) -> Bool {
         keepAlive.isReading && keepAlive.hasSign(within: timeout / 2, at: now)
     }
@@ -137,8 +137,8 @@ extension MQTTEngine {
         if keepAlive.interval > 0, keepAlive.pingSent == .max { writePing(at: now, progress) }
     }
 
-    /// PINGREQ that was written at this time is answered. A server that has not answered what came before it does so late or
-    /// never, however much it sends.
+    /// PINGRESP arrived for the PINGREQ that was written at `time`. Servers answer in order, so the deadlines of requests that
+    /// were written before it are not extended any more, however much the server sends.
     mutating func noteAnswered(writtenAt time: Int64) {
         session.window.overtakeRequests(before: time, timeout: options.value.requestTimeout)
         acknowledgementWait.overtaken(by: time)

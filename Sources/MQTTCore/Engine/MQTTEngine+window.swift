@@ -58,8 +58,8 @@ extension MQTTEngine {
         }
     }
 
-    /// Reads acknowledgements without a reason as long as one follows the other, and advances to where they end. What they
-    /// make room for is sent once for all of them.
+    /// Reads acknowledgements without a reason as long as one follows the other, and advances to where they end.
+    /// Messages that they make room for are sent once, after all of them.
     mutating func receivePlainAcknowledgements(
         _ bytes: RawSpan, at offset: inout Int, _ now: Int64, _ effects: inout MQTTEffects
     ) throws(MQTTProtocolError) {
@@ -105,8 +105,8 @@ extension MQTTEngine {
         session.window.finish(index)
     }
 
-    /// A message is given up that was sent: the server may have seen its identifier, and would take another message of QoS 2
-    /// under it for a repetition.
+    /// A message that was sent is abandoned. The server may have seen its identifier, and would take another QoS 2
+    /// message with the same identifier for a repetition.
     mutating func retire(_ index: Int32) {
         guard session.window.slots[Int(index)].head.flags.isExactlyOnce,
             let id = session.window.retireID(of: index)
@@ -162,7 +162,7 @@ extension MQTTEngine {
         if !slot.head.flags.isAtMostOnce && session.window.used >= windowLimit { return false }
         var properties = slot.properties
         if !properties.isEmpty, let interval = properties.messageExpiryInterval {
-            // What expired before it was begun is not sent.
+            // A message that expired before it was first sent is not sent.
             guard now < slot.expiry else { return giveUp(index, expiryOutcome(index), .success, &effects) }
             properties.messageExpiryInterval = interval - slot.age(at: now)
         }
@@ -210,8 +210,9 @@ extension MQTTEngine {
             && session.window.slots[Int(index)].ticket <= persistedTicket
     }
 
-    /// Gives identifiers to messages that go on in an earlier session or follow too many others: to a window full, as
-    /// soon as half of it is used up, so that one wait for the store serves many messages and the window never waits.
+    /// Gives identifiers to messages that continue in an earlier session or follow too many others: to a window full,
+    /// as soon as half of it is used up, so that one wait for the store serves many messages and the window never
+    /// waits.
     mutating func identifyQueued() {
         let wanted = min(windowLimit, 1024)
         guard Int(session.window.identifiedCount) <= wanted / 2 else { return }

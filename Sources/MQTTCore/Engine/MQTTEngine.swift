@@ -83,7 +83,7 @@ public struct MQTTEngine: ~Copyable, Sendable {
     /// What the peer of this connection accepts.
     public package(set) var limits = MQTTPeerLimits()
 
-    // Small fields stand together: an engine lies in each connection, and most connections are idle.
+    // Small fields are next to each other to save memory: each connection has an engine, and most connections are idle.
 
     /// Counts connections from 1.
     public internal(set) var connection: UInt32 = 0
@@ -95,7 +95,7 @@ public struct MQTTEngine: ~Copyable, Sendable {
     var subscribingStage = SubscribingStage.done {
         didSet { updateMessagesMayLeave() }
     }
-    /// Those of them that have no SUBACK yet.
+    /// How many of these subscriptions have no SUBACK yet.
     var unansweredSubscriptions: UInt16 = 0
     /// How often the caller has yet to call ``subscriptionsSent(at:into:)``, while the stage is `writing`.
     var missingSubscriptionsSent: UInt32 = 0
@@ -126,7 +126,7 @@ public struct MQTTEngine: ~Copyable, Sendable {
 
     /// Bytes to write, in order. The caller takes them out and may leave an empty array with capacity in their place.
     public var output: [UInt8] = []
-    /// A payload that is not in ``output``, but belongs there; whoever takes the one takes the other too.
+    /// A payload that belongs into ``output`` but is not there. A caller that takes one takes the other as well.
     package var largePayload: LargePayload?
     /// The bytes that wait to be taken.
     package var outputCount: Int { output.count &+ (largePayload?.bytes.count ?? 0) }
@@ -194,7 +194,7 @@ public struct MQTTEngine: ~Copyable, Sendable {
 
     /// An engine without a connection and without a session, whose options other engines may share.
     ///
-    /// - Parameter clientID: takes the place of that in the options.
+    /// - Parameter clientID: replaces the client identifier of the options.
     package init(_ options: MQTTEngineOptions, clientID: String) {
         self.options = options
         self.clientID = clientID
@@ -202,7 +202,8 @@ public struct MQTTEngine: ~Copyable, Sendable {
         version = options.value.version
     }
 
-    /// A client's messages end when they expire. What a server keeps for a client is checked when that gets it.
+    /// A client's messages end when they expire. A server checks a message that it keeps for a client when the client
+    /// gets it.
     mutating func expectExpiry(_ expiry: Int64) {
         if !isServer, expiry < expiryDeadline { expiryDeadline = expiry }
     }

@@ -74,16 +74,16 @@ public struct MQTTEngineEvent: Sendable {
         /// PINGRESP arrived this many nanoseconds after PINGREQ.
         case pingAnswered(after: Int64)
 
-        /// The server had no session for us. What it had not finally acknowledged went back into the queue and is
-        /// published again under new identifiers; the tokens are of QoS 2 messages that may have been delivered, so that
-        /// they may now be delivered twice [MQTT 5.0 3.2.2-5].
+        /// The server had no session for us. Messages that it had not finally acknowledged went back into the queue and
+        /// are published again under new identifiers; the tokens are of QoS 2 messages that may have been delivered, so
+        /// that they may now be delivered twice [MQTT 5.0 3.2.2-5].
         case sessionLost(republished: Int, possibleDuplicates: [UInt64])
 
         // MARK: Server
 
         /// A client asks to connect: answer with ``MQTTEngine/acceptConnection(sessionPresent:properties:at:into:)`` or
-        /// ``MQTTEngine/refuseConnection(_:properties:at:)``. What the same batch reports after it was sent without
-        /// waiting for the answer; drop it if the answer is a refusal.
+        /// ``MQTTEngine/refuseConnection(_:properties:at:)``. The client sent the packets that the same batch reports
+        /// after it without waiting for the answer; drop them if the answer is a refusal.
         indirect case connectReceived(MQTTPacket.Connect)
 
         /// A client subscribes: answer with ``MQTTEngine/acknowledgeSubscribe(_:codes:properties:at:)``.

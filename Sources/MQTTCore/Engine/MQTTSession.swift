@@ -9,30 +9,31 @@ public struct MQTTSession: Sendable {
     var inbound = InboundOrder()
     /// QoS 2 messages that were delivered and not released by PUBREL [MQTT 5.0 4.3.3-10].
     var received = PacketIDBits()
-    /// Those of them that the application has acknowledged, so that a repetition is answered at once.
+    /// QoS 2 messages in `received` that the application has acknowledged, so that a repetition is answered at once.
     var answered = PacketIDBits()
     /// Refusals of messages of an earlier connection, until the peer repeats them and can be answered.
     var refused: [UInt16: UInt8] = [:]
-    /// Those whose PUBREC was sent on this connection: they hold a place of our Receive Maximum.
+    /// QoS 2 messages whose PUBREC was sent on this connection: they count against our Receive Maximum.
     var awaitingRelease = PacketIDBits()
     /// A server may know of this session: a connection was accepted, and the session was to outlive it.
     var isHeld = false
-    /// A store was given the record of that.
+    /// Whether a store was given the record of `isHeld`.
     var isRecorded = false
-    /// It was given the record by this engine, and no connection was accepted since: nothing was sent in the session.
+    /// Whether this engine gave the store that record, and no connection was accepted since: nothing was sent in the
+    /// session.
     var isNew = false
     var doubt = Doubt.none
 
     /// What a client does not know of the server's session, whatever Session Present says.
     enum Doubt: UInt8 {
         case none
-        /// A CONNECT had no answer: the server may have begun a session with it, or do so when it reads it, and calls that
-        /// present from then on.
+        /// A CONNECT had no answer: the server may have begun a session with it, or may when it reads it, and reports
+        /// Session Present from then on.
         case connectUnanswered
         /// The next server is another than the last, and may hold a session of its own.
         case otherServer
-        /// It has called the session present since: it may know nothing of what came before. The subscriptions are made again
-        /// on that connection, so that this is about received messages alone.
+        /// That server has reported Session Present since: it may know nothing of earlier connections. The
+        /// subscriptions are made again on that connection, so that this is about received messages alone.
         case mayBeAnother
     }
 
@@ -100,7 +101,8 @@ extension MQTTSession {
     /// - Parameters:
     ///   - now: the time of the engine's clock, and `wallClockOffset` what makes wall-clock time of it, so that the time
     ///     between two processes counts against the expiry of messages [MQTT 5.0 3.3.2-6]. New messages get identifiers from
-    ///     one on that depends on `now`: the log may lack messages that the server still knows. So do their sequence numbers.
+    ///     one on that depends on `now`: the log may lack messages that the server still knows. Their sequence numbers
+    ///     also begin at a number that depends on `now`.
     ///   - token: the token that completions of the restored messages carry, from the message's sequence number.
     public init(
         restoring records: [MQTTStoreRecord], at now: Int64 = 0, wallClockOffset: Int64 = 0,
@@ -136,7 +138,7 @@ extension MQTTSession {
             }
         }
         window.beginSequences(at: now)
-        // Where an identifier was given, a connection may have been accepted or attempted.
+        // If an identifier was given, a connection may have been accepted or attempted.
         if window.hasProtocolState || received.count > 0 { isHeld = true }
         guard isHeld else { return }
         // The process before may have ended between its CONNECT and the answer.

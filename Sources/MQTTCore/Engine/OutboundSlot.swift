@@ -9,7 +9,7 @@ struct OutboundSlot: Sendable {
         case free
         /// Waits in the queue; with an identifier only if a store has recorded that.
         case queued
-        /// The same, but it was sent in a session that the server has lost.
+        /// Waits in the queue, and was sent in a session that the server has lost.
         case requeued
         /// PUBLISH was sent, PUBACK or PUBREC is awaited.
         case published
@@ -70,7 +70,7 @@ struct OutboundSlot: Sendable {
         head.topic.utf8.count + payload.count + properties.encoded.count
     }
 
-    // What is set together is set in one access to the array that the slot lies in.
+    // Fields that change together are set in one access to the array that holds the slot.
 
     mutating func fill(
         _ head: PublishHead, _ payload: [UInt8], _ properties: MQTTProperties, sequence: UInt64, token: UInt64,

@@ -41,8 +41,9 @@ struct PublishPace: Sendable {
     /// - Parameter earlier: the pace with other limits that has been kept so far.
     init(maximumMessages: Int?, maximumBytes: Int?, after earlier: PublishPace? = nil) {
         messages = maximumMessages.map {
-            // A burst and what drains within a second are the limit together, of which from ten on one is left for the
-            // time that messages need, which is not the same for all. Of fewer that would be much.
+            // A burst and the messages that drain within a second make up the limit. From a limit of ten on, one
+            // message less is tolerated, because messages do not all need the same time; with a smaller limit one would
+            // be much.
             let limit = Int64(min(max(1, $0), 1_000_000_000))
             let burst = limit / 10
             return Bucket(unitsPerSecond: limit - burst, tolerated: max(0, burst - 1), after: earlier?.messages)

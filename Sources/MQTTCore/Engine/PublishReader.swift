@@ -61,7 +61,7 @@ struct PublishReader {
         guard offset >= 0 else { return outcome }
         unsafe records.withUnsafeMutableBufferPointer { buffer, initialized in
             guard let base = buffer.baseAddress else { return }
-            // What changes for each message is in registers here, which what the closure captures is not.
+            // Values that change with each message are in registers here; values that a closure captures are not.
             var (reader, result, filled) = (self, outcome, initialized)
             defer { (self, outcome, initialized) = (reader, result, filled) }
             // Safe: at least four bytes are there when the frame is read, and a record is written only where there is room.

@@ -19,7 +19,8 @@ public enum MQTTStoreRecord: Sendable, Hashable {
     case received(packetID: UInt16)
     /// PUBREL arrived: the identifier is free again.
     case receivedReleased(packetID: UInt16)
-    /// A QoS 2 message was given up although the peer may know its identifier, which is not used again in this session.
+    /// A QoS 2 message was abandoned although the peer may know its identifier, which is not used again in this
+    /// session.
     case retired(packetID: UInt16)
     /// The peer no longer has a session: all received and all retired identifiers are free.
     case receivedForgotten

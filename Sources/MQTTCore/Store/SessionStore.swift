@@ -4,9 +4,9 @@
     /// acknowledged, and the identifiers of received QoS 2 messages.
     ///
     /// All calls come from one thread that the client has for them, one at a time; they may block. Records are read in order
-    /// and added at the end. What was appended when `append` returned has to survive the end of the process at any moment
-    /// after that. An error stops the client, which could not keep its promises; its next `connect()` closes the
-    /// store and opens it again. The ends of messages that could not be stored before are then added first.
+    /// and added at the end. Records have to survive the end of the process at any moment after `append` has returned.
+    /// An error stops the client, which could not keep its promises; its next `connect()` closes the store and opens it
+    /// again. The ends of messages that could not be stored before are then added first.
     ///
     /// One client uses a store at a time, from its first request that needs the store until `disconnect()`. A store belongs to
     /// one client identifier.

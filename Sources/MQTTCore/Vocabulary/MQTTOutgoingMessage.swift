@@ -14,8 +14,8 @@ public struct MQTTOutgoingMessage: Sendable, Equatable {
     /// Whether the server keeps the message for later subscribers; an empty payload makes it forget the one it has.
     /// Default: false.
     public var retain: Bool
-    /// 5.0 only: before, a publish with others than a Message Expiry Interval throws `invalidRequest`. That one counts with
-    /// every version while the message waits in the client.
+    /// 5.0 only, except for the Message Expiry Interval, which counts with every version while the message waits in the
+    /// client. Before 5.0, a publish with any other property throws `invalidRequest`.
     public var properties: MQTTProperties
     /// For how long the message may wait to be sent; after that it is not sent, and fails with `expired`. Rounded up to whole
     /// seconds, since it is the Message Expiry Interval of ``properties``, which a server of MQTT 5.0 continues to count down.

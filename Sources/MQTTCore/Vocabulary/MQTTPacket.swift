@@ -1,6 +1,6 @@
 /// A control packet of MQTT, of any version.
 ///
-/// What a version does not have (properties, reason codes) is empty when decoded and refused when encoded.
+/// Fields that a version does not have (properties, reason codes) are empty when decoded and refused when encoded.
 public enum MQTTPacket: Sendable, Hashable {
     case connect(Connect)
     case connack(Connack)

@@ -6,8 +6,8 @@ extension BrokerURL {
     ///
     ///     let client = MQTTClient(try await BrokerURL.servers(of: "example.com"), clientID: "meter-%%%%")
     ///
-    /// Who can change the answers of DNS chooses the servers: a certificate (`mqtts`) shows that a server has the name in the
-    /// answer, and not that the domain has chosen it.
+    /// An attacker who can change the answers of DNS chooses the servers: a certificate (`mqtts`) shows that a server
+    /// has the name in the answer, and not that the domain has chosen it.
     ///
     /// A name server that is silent costs as long as the system's resolver waits, with one of them usually 10 seconds.
     /// Names under `local` are not found: multicast DNS has records of single servers only.

@@ -72,7 +72,8 @@ public struct BrokerURL: Sendable, Hashable {
         try self.init(text, for: [])
     }
 
-    /// The URL of a server of a client that accepts only these schemes; all if there is none. The first is the plain one.
+    /// The URL of a server of a client that accepts only these schemes, of which the first is the plain one; any scheme
+    /// if `schemes` is empty.
     package init(_ text: String, for schemes: [Scheme]) throws(TransportError) {
         try self.init(text, accepted: schemes.isEmpty ? Scheme.allCases : schemes)
         guard schemes.isEmpty || schemes.contains(scheme) else {
@@ -136,7 +137,7 @@ public struct BrokerURL: Sendable, Hashable {
         let end = rest.firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") }
         let tail = rest[(end ?? rest.endIndex)...]
         let beforeTail = rest[..<(end ?? rest.endIndex)]
-        // A password whose '/', '?' or '#' is not percent-encoded ends there, and its '@' follows. What is before it
+        // A password whose '/', '?' or '#' is not percent-encoded ends there, and its '@' follows. The text before it
         // would be taken for a host and a port, and be shown.
         let mayEndPassword = tail.contains(UInt8(ascii: "@"))
         let isCut = mayEndPassword && !beforeTail.contains(UInt8(ascii: "@"))
@@ -154,7 +155,7 @@ public struct BrokerURL: Sendable, Hashable {
             login = authority.credentials.map { Shared($0) }
             endpoint = .host(authority.host, port: authority.port ?? scheme.defaultPort)
         } catch {
-            // What is wrong before the sign may be a part of the password, and is not shown.
+            // Wrong text before the sign may be a part of the password, so it is not shown.
             guard isCut else { throw Self.bad(text, error.reason) }
             throw Self.bad(text, Self.unescaped(tail, in: scheme) + "; without one, its host or port is wrong")
         }
@@ -164,7 +165,7 @@ public struct BrokerURL: Sendable, Hashable {
         }
     }
 
-    /// The scheme that a broker's name of its transport means, such as `stomp+nio+ssl`; nil if it is none.
+    /// The scheme that stands for a broker's name of a transport, such as `stomp+nio+ssl`; nil if the name is unknown.
     private static func composed(_ name: String) -> Scheme? {
         let parts = name.split(separator: "+").map { String($0) }
         guard parts.count > 1, let scheme = Scheme(rawValue: parts[0]),

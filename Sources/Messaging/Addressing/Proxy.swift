@@ -43,7 +43,7 @@ extension Proxy: CustomStringConvertible, CustomDebugStringConvertible, CustomRe
     }
 
     public var debugDescription: String { description }
-    // What is inside holds the password.
+    // The stored properties hold the password.
     public var customMirror: Mirror { Mirror(self, children: []) }
 }
 

@@ -44,8 +44,8 @@ extension ClientSubscriptions {
         return try result.get()
     }
 
-    /// Lets the loop make a request, and waits for the server's answer; on the caller's task. A cancelled task does not wait;
-    /// the request is made all the same.
+    /// Lets the loop make a request, and waits for the server's answer; on the caller's task. A cancelled task does not
+    /// wait, but the request is made.
     package nonisolated(nonsending) func answer<Value: Sendable>(
         to request: @escaping @Sendable (Self, PendingCall<Result<Value, Core.Failure>>) -> Void
     ) async throws(Core.Failure) -> Value {

@@ -99,11 +99,11 @@ extension MessagingClient {
     /// Ends the connection gracefully, opens another one, and returns when the server has accepted it: to the next server or
     /// address if there are several, and to the present one if no other accepts the client.
     ///
-    /// For a server that is about to be stopped, or has too many clients. What survives is the same as after a loss, and the
-    /// server publishes no will. ``ReconnectPolicy/maximumConnectionAge`` does it regularly. Without a connection this ends a
-    /// wait before the next attempt, and otherwise does what ``connect()`` does. Cancelling the task ends the wait for the new
-    /// connection; the attempts end with it only where they do in ``connect()``: before the first connection of a client that
-    /// was not started.
+    /// For a server that is about to be stopped, or has too many clients. The same state survives as after a loss, and
+    /// the server publishes no will. ``ReconnectPolicy/maximumConnectionAge`` does it regularly. Without a connection
+    /// this ends a wait before the next attempt, and otherwise does what ``connect()`` does. Cancelling the task ends
+    /// the wait for the new connection; the attempts end with it only where they do in ``connect()``: before the first
+    /// connection of a client that was not started.
     /// - Throws: the client's error when the attempts are used up, or another one is pointless (`badCredentials`).
     public nonisolated(nonsending) func reconnect() async throws(Failure) { try await shell.core.reconnect() }
 
@@ -112,10 +112,10 @@ extension MessagingClient {
 
     /// Ends a wait before the next attempt, because the network is back or has changed, and has a connection checked.
     ///
-    /// An attempt that has been going on for a second or more begins anew: it may be one over the network of before.
-    /// Connected, an MQTT client sends PINGREQ at once, so that a dead connection is noticed after `pingTimeout`, unless one is
-    /// unanswered or `keepAlive` is zero; in STOMP, whose server sends heart-beats, nothing is sent. A living connection stays
-    /// where it is: ``reconnect()`` moves it.
+    /// An attempt that has taken a second or more starts again, because it may use the former network. Connected, an
+    /// MQTT client sends PINGREQ at once, so that a dead connection is noticed after `pingTimeout`, unless one is
+    /// unanswered or `keepAlive` is zero; in STOMP, whose server sends heart-beats, nothing is sent. A living
+    /// connection stays where it is: ``reconnect()`` moves it.
     public nonisolated func networkChanged() { shell.core.networkChanged() }
 
     /// Connects, runs `body`, and disconnects whatever happens.

@@ -23,9 +23,9 @@ package struct BatchStorage<Record: Sendable>: Sendable {
             + Self.memory(of: records.count * stride, in: records.capacity * stride) + Self.overhead
     }
 
-    /// What malloc adds to an array that is about as large as what is in it does not count: it depends on all that the process
-    /// has allocated before, and two runs of a simulation would pause at different messages. The room of others counts in
-    /// powers of two, for the same reason.
+    /// Does not count the bytes that malloc adds to an array that is about as large as its contents: they depend on all
+    /// that the process has allocated before, and two runs of a simulation would pause at different messages. The room
+    /// of others counts in powers of two, for the same reason.
     @inlinable static func memory(of count: Int, in capacity: Int) -> Int {
         if capacity <= 2 * count + 64 { return count }
         return 1 << (Int.bitWidth - (capacity - 1).leadingZeroBitCount)
@@ -54,7 +54,7 @@ package final class BatchPool<Record: Sendable>: Sendable {
     struct State: Sendable {
         @usableFromInline var kept: [BatchStorage<Record>] = []
         @usableFromInline var size = 0
-        /// Nobody reads: batches that are released keep no memory.
+        /// No task reads: batches that are released keep no memory.
         @usableFromInline var isIdle = false
 
         @inlinable init() {}

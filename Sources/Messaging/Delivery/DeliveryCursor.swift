@@ -230,7 +230,7 @@ package final class SubscriptionHandle<Core: ClientCore>: Sendable {
             places.droppedCount += place.queue.droppedCount
             heir.expectInheritance()
             core.loop.execute {
-                // Nobody would empty the queue, which would hold up the connection once it is full.
+                // No task would empty the queue, which would hold up the connection once it is full.
                 route.remove(place.queue)
                 heir.inherit(place.rest + place.queue.abandon())
             }

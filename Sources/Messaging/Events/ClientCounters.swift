@@ -31,8 +31,9 @@ public struct ClientBacklog: Sendable, Equatable {
     /// Received messages that are kept for later subscriptions, because they match none. Always 0 with STOMP.
     public var unmatchedMessages = 0
     /// Messages that subscriptions with manual acknowledgement have received and not acknowledged yet, read or not; with
-    /// STOMP in the modes `client` and `client-individual`, and not rejected either. One that grows and does not fall again
-    /// is a message that the program has forgotten: it holds a place of what the server may send ahead.
+    /// STOMP in the modes `client` and `client-individual`, and not rejected either. A number that grows and does not
+    /// fall again means messages that the program has forgotten to acknowledge: each takes the place of a message that
+    /// the server may send ahead.
     public var unacknowledgedMessages = 0
     /// Bytes in the outbox, which wait for the write that is under way.
     public var outboxBytes = 0

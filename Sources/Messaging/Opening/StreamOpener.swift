@@ -236,7 +236,7 @@ package final class StreamOpener: Sendable {
     /// an alert that is lost.
     private func prepareTLS(_ attempt: ConnectionAttempt) async throws(TransportError) {
         let tls = tls()
-        // What needs no reading needs no task, which would wait for a thread.
+        // Options without files need no task, which would wait for a thread.
         if tls.isPrepared { return }
         let late = TransportError(
             .timedOut,
@@ -357,9 +357,9 @@ package final class StreamOpener: Sendable {
 
 /// The addresses that accepted connections and were of no use: silent, or left by the client. Used under a lock.
 private final class FailedAddresses {
-    /// Those that failed first come first. Bounded, since the addresses of a name may change for ever.
+    /// The addresses that failed first come first. Bounded, since the addresses of a name may change for ever.
     private(set) var addresses: [SocketAddress] = []
-    /// Those of this round.
+    /// The addresses that failed in this round.
     var tried: [SocketAddress] = []
 
     private static let maximumCount = 64

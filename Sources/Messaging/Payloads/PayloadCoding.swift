@@ -52,7 +52,7 @@ public struct PayloadCodings: PayloadCoding {
         self.others = others
     }
 
-    /// That of the first format.
+    /// The content type of the first format.
     public var contentType: String { first.contentType }
 
     public func encode(_ value: some Encodable) throws -> [UInt8] { try first.encode(value) }

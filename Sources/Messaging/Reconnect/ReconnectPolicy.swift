@@ -40,7 +40,7 @@ public struct ReconnectPolicy: Sendable, Equatable {
     /// as one. Default: nil, no limit.
     ///
     /// With ``ServerOrder/listed`` the client begins with the first server again, with ``ServerOrder/shuffled`` with any of
-    /// them. What survives is the same as after a loss, and the server publishes no will.
+    /// them. The same state survives as after a loss, and the server publishes no will.
     public var maximumConnectionAge: Duration?
 
     /// Makes a policy.

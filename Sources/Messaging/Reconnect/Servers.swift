@@ -107,7 +107,7 @@ package final class ServerRounds<Failure> {
     /// Where the server of the connection before comes in a round.
     package enum Place {
         case first, last
-        /// As any other server.
+        /// In its turn, like any other server.
         case any
     }
 

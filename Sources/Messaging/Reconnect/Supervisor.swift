@@ -214,7 +214,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
 
     /// The connection is closed, or the attempt failed.
     package func ended(_ failure: Client.Failure, for cause: ConnectionEndCause = .other, at now: Int64) {
-        // Not the connection of the present attempt.
+        // An abandoned attempt ended, not the present one.
         if abandonedCount > 0 {
             abandonedCount -= 1
             return
@@ -461,7 +461,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         case .stopping:
             abandonConnection()
             finish(nil)
-        // One that is failing is reported as lost.
+        // A connection that is failing is reported as lost.
         case .connected where client?.isEnding != true: move(.any)
         default: break
         }
@@ -486,7 +486,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
                 ending = next
                 // Another server does not follow.
                 isMoving.store(false, ordering: .relaxed)
-                // What DISCONNECT has not said yet it may still say.
+                // Disconnect gracefully, as far as that has not begun.
                 if next == .disconnected { goodbye() }
             }
             return callers.cancelRestarts()
@@ -605,7 +605,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         switch phase {
         case .waiting, .offline: open()
         case .opening where loop.now.advanced(byNanoseconds: connectTimeout - Self.freshness) >= attemptDeadline:
-            // It would wait on the network of before until it times out.
+            // The attempt would wait on the former network until it times out.
             task?.cancel()
             open()
         case .connected: client?.checkConnection()

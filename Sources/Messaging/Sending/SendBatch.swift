@@ -11,7 +11,7 @@ package enum SendStep<Stop: Sendable>: Sendable {
     case pause
     case waitForOutbox
     case waitForAnswers(downTo: Int)
-    /// What a reason asks for that only one of the clients has.
+    /// For a reason that only one of the clients has.
     case stopped(Stop)
 }
 
@@ -31,7 +31,7 @@ package enum SendStep<Stop: Sendable>: Sendable {
 ///     // wait until no message is unanswered
 ///     batches.remove(batch, failing: nil)                 // under the lock; `answers` is complete
 ///
-/// What happens for each message is inlinable: each client gets code of its own for its own answers.
+/// Code that runs for each message is inlinable, so that each client gets it specialized for its own answers.
 @usableFromInline
 package final class SendBatch<Message: Sendable, Answer: Sendable>: @unchecked Sendable {
     // Sendable because the `var`s are used under the link's lock; `next` is changed while the batch is fed, and its task may
@@ -54,7 +54,7 @@ package final class SendBatch<Message: Sendable, Answer: Sendable>: @unchecked S
     @safe @exclusivity(unchecked) @usableFromInline var isUnanswered: [Bool] = []
     /// The answers that are not a plain success, by the places of their messages.
     @usableFromInline package internal(set) var answers: [Int: Answer] = [:]
-    /// Why no more messages are to be sent, although the task that feeds has not decided so.
+    /// Set when something other than the sending task ended the batch: the error for the remaining messages.
     package private(set) var failure: Answer?
     private var waits = UniqueArray<Wait>()
     /// With so few messages unanswered the next wait is over; -1 without a wait.
@@ -190,7 +190,7 @@ package struct SendBatches<Message: Sendable, Answer: Sendable>: Sendable {
     var lastID: UInt64 = 0
     /// The batch that was answered last: the next answer is most likely for it too.
     @usableFromInline var last: Batch?
-    /// Those of which few enough messages are unanswered for a task that waits.
+    /// Batches with so few unanswered messages that the task which waits for answers continues.
     @usableFromInline var due: [Batch] = []
 
     package init() {}

@@ -1,7 +1,7 @@
 /// One connection of a capture file: the frames that were logged of it, as TCP would have carried them.
 ///
-/// What a client exchanges inside TLS, WebSocket or a Unix socket is written as plain TCP to the protocol's usual port:
-/// that is where dissectors look for it.
+/// Bytes that a client exchanges inside TLS, WebSocket or a Unix socket are written as plain TCP to the protocol's
+/// usual port, where dissectors look for them.
 struct CapturedConversation {
     private var client: Segment.Endpoint
     private var server: Segment.Endpoint
@@ -36,8 +36,8 @@ struct CapturedConversation {
 
     /// The segments of a frame; the first has a comment.
     ///
-    /// Of a frame that was not kept whole there is only the comment, on a segment without bytes: half a frame would
-    /// take what follows along.
+    /// A frame that was not kept whole becomes a comment on a segment without bytes: dissectors would read the next
+    /// frame as the rest of half a frame.
     mutating func add(_ frame: LoggedFrame, remark: String = "", to file: inout CaptureFile) {
         lastTime = frame.time * 1_000
         sawGoodbye = sawGoodbye || frame.endsConnection

@@ -132,7 +132,7 @@ extension STOMPClient {
 /// The receipt of one frame, to be awaited by any number of tasks, now or later; made by
 /// ``STOMPClient/sendForReceipt(_:in:)``.
 public struct STOMPReceipt: Sendable {
-    /// Weak: whoever keeps this does not keep the client.
+    /// Weak, so that keeping this value does not keep the client.
     weak let core: STOMPClientCore?
     /// Has the answer also after the client was released.
     let link: Link<STOMPMachine>

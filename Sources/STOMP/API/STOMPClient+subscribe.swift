@@ -69,8 +69,8 @@ extension STOMPClient {
 
     /// Deletes a durable subscription that an earlier process left at the broker, with the messages that wait in it.
     ///
-    /// A broker deletes only what the client subscribes to, so that this subscribes first, and acknowledges nothing. What
-    /// this client subscribed itself ends with ``STOMPSubscription/unsubscribe()``.
+    /// A broker deletes only what the client subscribes to, so that this subscribes first, and acknowledges nothing. A
+    /// subscription of this client ends with ``STOMPSubscription/unsubscribe()``.
     /// - Parameters:
     ///   - destination: the destination of the durable subscription.
     ///   - durableName: its name, as in ``STOMPSubscribeOptions/durableName``.

@@ -9,7 +9,7 @@ extension STOMPClientCore {
     var maximumUnreadBytes: Int { configuration.maximumUnreadBytes }
     var receivingHook: (@Sendable (inout STOMPMessage) -> Void)? { configuration.messageHook?.receiving }
     var sender: STOMPSender { STOMPSender(core: self) }
-    /// That of the connected broker.
+    /// The profile of the connected broker.
     var profile: STOMPBrokerProfile { link.perform { $0.engine.profile } }
 
     var inspector: FrameInspector<STOMPFrameRecord> {

@@ -113,8 +113,8 @@ public struct STOMPQueueOptions: Sendable, Equatable {
         return options
     }
 
-    /// How ActiveMQ Classic delivers from a queue or topic; what is nil is the broker's choice. Where its dead letters go is
-    /// in the broker's configuration.
+    /// How ActiveMQ Classic delivers from a queue or topic; what is nil is the broker's choice. The broker's
+    /// configuration says where its dead letters go.
     ///
     /// - Parameters:
     ///   - exclusive: whether one consumer gets all messages, and another one only when it is gone.

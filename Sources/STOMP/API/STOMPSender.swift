@@ -20,7 +20,7 @@ struct STOMPSender {
         let limit = core.configuration.maximumOutboxBytes
         return try asking { machine throws(STOMPUsageError) in
             guard machine.engine.outputCount < limit else { return false }
-            // Only heart-beats need the time, and the write updates that anyway: the clock need not be read.
+            // Only heart-beats need the time, and the write updates theirs anyway, so the clock is not read here.
             try machine.engine.send(
                 destination: destination, headers: headers, body: body, transaction: transaction,
                 omitsContentLength: omitsContentLength, at: machine.engine.timing.lastWrite)

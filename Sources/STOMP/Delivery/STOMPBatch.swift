@@ -83,7 +83,7 @@ public final class STOMPBatch: DeliveryBatch, @unchecked Sendable {
 
     @usableFromInline
     package func dropOldest(_ count: Int) -> Int {
-        // What is acknowledged by its receiver is not dropped: the broker's prefetch bounds it.
+        // Messages that their receiver acknowledges are not dropped: the broker's prefetch bounds them.
         guard route.acknowledgement == .auto else { return 0 }
         let dropped = min(count, records.count)
         records.removeFirst(dropped)

@@ -4,7 +4,7 @@ import STOMPCore
 /// Writing SUBSCRIBE; on the loop's thread (the routes live there) and under the link's lock (the engine does).
 extension STOMPMachine {
     /// CONNECTED arrived: writes SUBSCRIBE for every route under the same lock, in the order in which the user subscribed,
-    /// so that no caller's SEND comes before them. Those whose headers the application provides are left to
+    /// so that no caller's SEND comes before them. Subscriptions whose headers the application provides are left to
     /// ``STOMPSubscriptions/sendProvided()``, without the lock.
     ///
     /// - Returns: the results for ``STOMPSubscriptions/subscribeWritten(_:_:)``.
@@ -45,7 +45,7 @@ extension STOMPMachine {
         }
     }
 
-    /// Refuses to subscribe what is to be deleted where the broker would not delete it.
+    /// Refuses to subscribe if the subscription is meant to be deleted later and the broker would not delete it.
     private func checkDeletion(of route: STOMPRoute) throws(STOMPError) {
         let profile = engine.profile
         guard route.options.isToBeDeleted, !profile.deletesDurable(to: route.destination) else { return }

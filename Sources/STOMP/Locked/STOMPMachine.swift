@@ -101,7 +101,7 @@ struct STOMPMachine: ClientMachine, ~Copyable {
         var consumed = afterLock.pieceStart
         let end = min(bytes.byteCount, consumed + Link<STOMPMachine>.longestPiece)
         consumed = engine.receive(bytes.extracting(..<end), from: consumed, at: now, into: &afterLock.effects)
-        // What follows an event is read under the same lock; so is a frame that is longer than a piece.
+        // Bytes after an event are read under the same lock; so is a frame that is longer than a piece.
         if end < bytes.byteCount, consumed > afterLock.pieceStart, afterLock.effects.events.isEmpty {
             afterLock.pieceStart = consumed
             return 0

@@ -33,7 +33,7 @@ final class STOMPAfterLock: LinkAfterLock {
     private(set) var touchedRoutes: [STOMPRoute] = []
     /// Messages without a subscription.
     var unmatchedCount = 0
-    /// Those who waited for the messages.
+    /// The receivers that waited for the messages.
     private var receivers = UniqueArray<Waiter<Bool>>()
     /// Memory for batches.
     let pool = BatchPool<STOMPMessageRecord>()

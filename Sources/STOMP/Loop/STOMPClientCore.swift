@@ -37,7 +37,7 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
             connectTimeout: configuration.connectTimeout,
             network: configuration.usesNetworkMonitor ? network ?? loop.networkMonitor : nil, loop: loop)
         var configuration = configuration
-        // One frame at a time: an outbox that is full when it is empty would never have room.
+        // At least 1: an outbox that is full when it is empty would never have room.
         configuration.maximumOutboxBytes = max(1, configuration.maximumOutboxBytes)
         self.configuration = configuration
         self.loop = loop

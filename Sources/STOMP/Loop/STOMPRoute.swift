@@ -5,8 +5,8 @@ import Transport
 
 /// One subscription of a user: the request to the broker, and the buffers of its receivers.
 ///
-/// The constants may be read on any thread. What changes belongs to the task that makes the route, and to the loop's
-/// thread once the route is registered.
+/// The constants may be read on any thread. The fields that change belong to the task that makes the route, and to the
+/// loop's thread once the route is registered.
 final class STOMPRoute: DeliveryRoute, @unchecked Sendable {
     // Sendable because the `var`s have one owner at a time, as above, and the rest is constant.
     typealias Call = PendingCall<Result<Void, STOMPError>>

@@ -11,7 +11,7 @@ struct TextTraits {
     init(_ bytes: RawSpan, from start: Int, to end: Int) {
         bytes.require(start, end)
         // Backslash and CR differ in the bits 0x51: with these set both are 0x5D, as L, M and ] are, which is sorted
-        // out below. One comparison for both keeps this as short as it was for one.
+        // out below. A single comparison covers both.
         let isFound: Bool
         if end &- start >= 16 {
             var high = SIMD16<UInt8>()
@@ -146,7 +146,7 @@ extension FrameScanner {
         let end = base + lineStart - 1
         var start = end
         while start > base + headerStart, bytes.byte(at: start - 1) != UInt8(ascii: "\n") { start -= 1 }
-        // One without a colon was taken because it continues it.
+        // A line without a colon was accepted because it continues the one before.
         guard let colon = bytes.firstOffset(of: UInt8(ascii: ":"), from: start, to: end) else { return true }
         let name = bytes.trimmingBlanks(start..<colon)
         return name.count == 7 && bytes.holds("message", at: name.lowerBound)

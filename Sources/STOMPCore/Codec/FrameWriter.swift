@@ -45,8 +45,8 @@ import Wire
     /// The room of a decimal number with the line feed after it.
     static let numberRoom = 21
 
-    /// Where to write `bytes` more. That there is room was added up by the caller; a sum that is wrong is our own
-    /// mistake, and must not become a write beyond the reservation.
+    /// Where to write `bytes` more. The caller has added up the room that is needed; if its sum is wrong, that must not
+    /// become a write beyond the reservation.
     @inline(__always)
     private mutating func claim(_ bytes: Int) -> UnsafeMutablePointer<UInt8> {
         precondition(room &- count >= bytes, "A frame is longer than was reserved for it.")
@@ -141,7 +141,7 @@ import Wire
     }
 
     mutating func put(_ field: borrowing STOMPHeaders.Field) {
-        // Where nothing is escaped, names are read without the blanks around them.
+        // If nothing is escaped, names are read without the blanks around them.
         if field.name.isEmpty || (escaping == .none && field.name.trimmingBlanks().isEmpty) { note(.emptyName) }
         putText(field.name, isName: true)
         put(UInt8(ascii: ":"))

@@ -10,7 +10,7 @@ public enum STOMPEscaping: UInt8, Sendable, Hashable {
     /// `\r` too.
     case v12
 
-    /// What goes for frames of that command in that version.
+    /// The escaping of frames with this command in this version.
     public init(_ version: STOMPVersion, for command: STOMPCommand) {
         self = command.isHandshake ? .none : STOMPEscaping(version)
     }

@@ -44,8 +44,8 @@ public struct STOMPReceiptCompletion: Sendable, Hashable {
         case sessionEnded
         /// The connection ended; whether the frame was processed is unknown.
         case connectionLost
-        /// No RECEIPT in time. One that comes later is passed over, unless it is that of a SUBSCRIBE and the caller has not
-        /// read all that time: ``received`` or another ``timedOut`` follows then.
+        /// No RECEIPT in time. A later receipt is ignored, unless it is that of a SUBSCRIBE and the caller has not read
+        /// all that time: ``received`` or another ``timedOut`` follows then.
         case timedOut
         /// The RECEIPT of DISCONNECT came first: the frame was received, whether it was processed is unknown.
         case disconnected
@@ -61,8 +61,8 @@ public struct STOMPReceiptCompletion: Sendable, Hashable {
 /// One MESSAGE or SEND frame as offsets into the bytes given to `receive`. Plain data; strings are read from the
 /// header lines on demand, with ``STOMPHeaderReader``.
 public struct STOMPMessageRecord: Sendable, BitwiseCopyable {
-    /// What ``subscription`` is when no subscription of the engine matches: it was unsubscribed meanwhile, or the
-    /// broker sent something of its own accord.
+    /// The value of ``subscription`` when no subscription of the engine matches: it has ended meanwhile, or the broker
+    /// sent a message without one.
     public static let unmatched = UInt64.max
 
     public struct Flags: OptionSet, Sendable, BitwiseCopyable {

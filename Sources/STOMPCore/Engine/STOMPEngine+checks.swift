@@ -177,7 +177,7 @@ extension STOMPEngine {
         effects.completions.append(STOMPReceiptCompletion(token: token, outcome: .received))
         guard owedReceipt == number else { return }
         oweOldest()
-        // As if the next one had been the first: from the time when it was written.
+        // Count from the time when the next receipt's frame was written, as if it had been the first.
         if owedReceipt != 0 {
             receiptWait.skip(to: receipts.nextDeadline.advanced(byNanoseconds: -configuration.receiptTimeout))
         }

@@ -52,7 +52,7 @@ extension STOMPEngine {
         switch scanner.command {
         case .receipt where phase != .connecting:
             try handleReceipt(bytes, base, into: &effects)
-            // Also one that no caller waits for any longer.
+            // A receipt counts even if no caller waits for it any longer.
             oweOldest()
             receiptWait.progressed(at: now)
         case .connected where phase == .connecting: try handleConnected(bytes, base, at: now, into: &effects)

@@ -47,8 +47,8 @@ extension STOMPEngine {
         if let receiptToken { addReceipt(receiptToken, receiptName, readBefore: timing.timeRead(at: now), at: now) }
     }
 
-    /// Registers a subscription that the broker makes of its own accord, without telling it anything: RabbitMQ's reply
-    /// queues, whose messages carry the `reply-to` of the SEND as their subscription. They are not acknowledged.
+    /// Registers a subscription that the broker creates implicitly; no SUBSCRIBE is sent. RabbitMQ does so for reply queues,
+    /// whose messages carry the `reply-to` of the SEND as their subscription. They are not acknowledged.
     public mutating func expectMessages(
         subscription id: String, destination: String, token: UInt64
     ) throws(STOMPUsageError) {

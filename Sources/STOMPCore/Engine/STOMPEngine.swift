@@ -53,7 +53,7 @@ public struct STOMPEngine: ~Copyable, Sendable {
 
     /// Bytes to write, in order. The caller takes them out and may leave an empty array with capacity in their place.
     public var output: [UInt8] = []
-    /// A payload that is not in ``output``, but belongs there; whoever takes the one takes the other too.
+    /// A payload that belongs into ``output`` but is not there. A caller that takes one takes the other as well.
     package var largePayload: LargePayload?
     /// The bytes that wait to be taken.
     package var outputCount: Int { output.count &+ (largePayload?.bytes.count ?? 0) }

@@ -28,7 +28,7 @@ public struct STOMPEngineEvent: Sendable {
         case disconnected
         /// The connection is over. Comes once per connection, and before the transport is closed when the engine noticed.
         indirect case connectionFailed(STOMPConnectionFailure)
-        /// A frame that the specification does not list for this direction. It is passed over.
+        /// A frame that the specification does not list for this direction. The frame is ignored.
         indirect case unknownFrameReceived(STOMPFrame)
 
         // At a server.

@@ -17,7 +17,7 @@ struct SubscriptionTable {
         let isAcknowledged: Bool
         /// The number of the receipt of SUBSCRIBE, until a message has proved that SUBSCRIBE was accepted; 0 for none.
         private(set) var receipt: UInt64
-        /// Those of mode `auto` are not counted.
+        /// Messages of mode `auto` are not counted.
         var unanswered: UnansweredMessages
 
         init(

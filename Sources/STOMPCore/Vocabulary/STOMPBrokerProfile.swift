@@ -37,7 +37,7 @@ public struct STOMPBrokerProfile: Sendable, Hashable {
         case unknown
         /// It gives them to the destination's other consumers at once.
         case redelivered
-        /// It keeps them until the connection ends; nobody else gets them before.
+        /// It keeps them until the connection ends; no other consumer gets them before.
         case keptUntilConnectionEnds
     }
 
@@ -76,8 +76,8 @@ public struct STOMPBrokerProfile: Sendable, Hashable {
     /// Where it does not, SUBSCRIBE and UNSUBSCRIBE carry no `receipt` and count as done once they are written. A call that
     /// waits for a receipt fails with ``STOMPUsageError/Code/unsupportedByBroker``. (STOMP 1.2 "Standard Headers", "RECEIPT")
     public var sendsReceipts = true
-    /// ERROR names the receipt of the frame that failed, if that asked for one. One that names none is about no frame whose
-    /// receipt is awaited.
+    /// ERROR names the receipt of the frame that failed, if that asked for one. An ERROR that names no receipt is not
+    /// about a frame whose receipt is awaited.
     public var errorNamesReceipt = false
     /// Texts in an ERROR of the session that is about no frame of the client: no frame whose receipt is awaited counts as
     /// refused then.
@@ -150,7 +150,7 @@ public struct STOMPBrokerProfile: Sendable, Hashable {
         }
     }
 
-    /// Throws if this broker is known to give a rejected message to nobody again, whatever NACK asks for.
+    /// Throws if this broker is known never to deliver a rejected message again, whatever NACK asks for.
     package func checkRequeue(_ requeue: Bool?) throws(STOMPUsageError) {
         guard requeue == true, nackRequeueHeader == nil, self != .generic else { return }
         let advice =

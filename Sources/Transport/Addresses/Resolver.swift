@@ -1,4 +1,4 @@
-/// Looks names up. What this machine knows by itself does not wait for names whose server is silent.
+/// Looks names up. Names that this machine can resolve by itself do not wait for names whose server is silent.
 package typealias Resolver = LookUps<NameQuery, [SocketAddress]>
 
 private let sharedResolver = Resolver()

@@ -84,7 +84,7 @@ package struct ServiceRecord: Sendable, Hashable {
         for (_, group) in Dictionary(grouping: records, by: \.priority).sorted(by: { $0.key < $1.key }) {
             var left = group
             while !left.isEmpty {
-                // One without a weight has a small chance.
+                // A record without a weight has a small chance.
                 var place = Int.random(in: 0..<left.reduce(0) { $0 + Int($1.weight) + 1 }, using: &random)
                 let chosen = left.firstIndex { record in
                     place -= Int(record.weight) + 1

@@ -134,7 +134,7 @@
             if beginClosing() { connection.forceCancel() }
         }
 
-        /// Returns whether nobody has closed the stream before.
+        /// Returns false if the stream was closed before.
         private func beginClosing() -> Bool {
             detach()
             return state.withLock { state in
@@ -192,7 +192,7 @@
             state.withLock { StreamProgress(written: $0.written, acknowledged: 0, passedOn: $0.passedOn) }
         }
 
-        /// What has come and was not read.
+        /// Bytes that arrived and were not read.
         var unreadBytes: Int { state.withLock { $0.unread } }
 
         func failure(_ code: Int32) -> TransportError {
@@ -214,7 +214,7 @@
             if isRoom { notify() }
         }
 
-        /// One receive at a time, for as much as there is room.
+        /// At most one receive is under way, for as many bytes as there is room for.
         private func receiveMore() {
             let room = state.withLock { state -> Int in
                 let room = Self.maximumUnread - state.unread

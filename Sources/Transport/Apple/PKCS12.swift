@@ -16,7 +16,7 @@
             return (0..<4).map { _ in String(generator.next(), radix: 36) }.joined(separator: "-")
         }
 
-        /// Few: the passphrase is random, and nobody keeps the container.
+        /// Few: the passphrase is random, and the container is not kept.
         private static let iterations = 2_048
 
         /// Nil if the system refuses to encrypt.

@@ -66,7 +66,7 @@ package final class LayerHandshake: LoopHandler, @unchecked Sendable {
 
     override package func ready(_ readiness: Readiness, at now: Int64) {
         guard completion != nil else {
-            // It is for the next handler, which watches for it: until then it would come again and again.
+            // The event is for the next handler, which watches for it: until then it would be reported again and again.
             return stream.setInterest([])
         }
         if readiness.contains(.write), !write() { return }

@@ -117,7 +117,7 @@ package final class LayerStack: @unchecked Sendable {
             try layers[index].receive(bytes, at: now, plain: &above, wire: &answer)
         } catch {
             hasFailed = true
-            // What was good before the failure still counts: the peer may have told there why it leaves.
+            // Deliver the valid bytes before the failure: they may hold the peer's reason for leaving.
             if index < opened && !above.isEmpty {
                 try unsafe receive(above.span.bytes, from: index + 1, at: now, into: &plain)
             }
@@ -137,7 +137,7 @@ package final class LayerStack: @unchecked Sendable {
     }
 
     /// Moves what the engine wrote through all layers into the empty `wire`, after what the layers wrote by
-    /// themselves. When it throws, `wire` still holds what there is to be said to the peer.
+    /// themselves. When it throws, `wire` holds the last bytes for the peer.
     ///
     /// - Returns: false if what the engine wrote was dropped, because a layer has failed or the conversation of one has ended.
     ///   The reason why the connection ends is then known from elsewhere.

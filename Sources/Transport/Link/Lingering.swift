@@ -94,7 +94,8 @@ struct MovementWatch {
     }
 }
 
-/// Watches over bytes that callers wait for. An object, so that a connection on which nobody waits has no memory for it.
+/// Watches over bytes that callers wait for. An object, so that a connection without waiting callers has no memory for
+/// it.
 final class StallWatch {
     private var watch = MovementWatch()
     /// When the bytes stopped to move, once that was noticed.

@@ -14,7 +14,7 @@ extension Link where Machine: ~Copyable {
         state.withLock { state in
             state.queuedBytes = written
             state.answerBytes = 0
-            // Whatever was written without a connection was meant for none.
+            // Drop bytes that were written without a connection.
             machine.value.output.removeAll(keepingCapacity: true)
             machine.value.largePayload = nil
             // Layers copy what they are given. In a simulation most messages are small.

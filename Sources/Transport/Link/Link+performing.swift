@@ -66,10 +66,10 @@ extension Link where Machine: ~Copyable {
         machine.value.outputCount >= state.maximumOutboxBytes
     }
 
-    /// Whether to stop reading: a receiver is full, or the outbox holds twice its limit, not counting our own messages. What
-    /// grows beyond that are answers, the machine's or those of layers, to a peer that sends but does not read. Our messages
-    /// may need minutes on a slow link, and what the peer sends meanwhile must be read: that it is alive, for example. Reading
-    /// resumes as soon as the outbox was taken, which always takes all of it.
+    /// Whether to stop reading: a receiver is full, or the outbox holds twice its limit, not counting our own messages.
+    /// Only answers of the machine or of layers to a peer that sends but does not read grow beyond that. Our messages
+    /// may need minutes on a slow link, and what the peer sends meanwhile must be read: that it is alive, for example.
+    /// Reading resumes as soon as the outbox was taken, which always takes all of it.
     @inlinable
     package func wantsReadingPaused(_ state: borrowing LinkState) -> Bool {
         if machine.value.wantsReadingPaused { return true }

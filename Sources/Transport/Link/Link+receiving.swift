@@ -65,7 +65,7 @@ extension Link where Machine: ~Copyable {
         if consumed == 0 {
             tail = bytes
         } else if consumed < bytes.count {
-            // Not what is left of a large array.
+            // Do not keep the rest of a large array.
             tail = Array(bytes[consumed...])
         }
     }
@@ -158,8 +158,8 @@ extension Link where Machine: ~Copyable {
     func progress(_ state: borrowing LinkState, _ stream: StreamProgress) -> OutputProgress {
         let waiting = machine.value.outputCount
         var total = state.queuedBytes + waiting
-        // What layers will add to it is not known yet: an overestimate is fine, since it only has
-        // to cover what waits.
+        // It is not known yet how much layers will add. An overestimate is fine, since it only has to cover the bytes
+        // that wait.
         if let layers { total += layers.outputCount + (waiting > 0 ? waiting / 16 + 1024 : 0) }
         var progress = OutputProgress(total: total, acknowledged: stream.acknowledged)
         if isReadingHeldUp { progress.movedBytes = stream.movement.bytes }

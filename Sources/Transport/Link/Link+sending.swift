@@ -14,7 +14,7 @@ extension Link where Machine: ~Copyable {
                 do throws(TransportError) {
                     if try !layers.take(plain, into: &wire) { dropPlain() }
                 } catch {
-                    // What the layers still have to say, an alert perhaps, is in `wire`.
+                    // The last bytes of the layers, such as an alert, are in `wire`.
                     breakOff(stream, error)
                     state.withLock { _ in _ = discardPlain() }
                 }
@@ -240,17 +240,16 @@ private struct StepEffects: ~Copyable {
     var tap: (any LinkTap)?
 }
 
-/// What was taken out of the outbox, or was still in it, and will not be written: the machine counts it.
+/// Bytes that were in the outbox, or were taken out of it, and will not be written: the machine counts them.
 ///
-/// All of it under the lock, but for the report.
+/// All of this happens under the lock, except for the report.
 extension Link where Machine: ~Copyable {
-    /// Drops what was taken to be written and is not written, and returns whether there was any. The caller holds `sending`,
-    /// or no task does.
+    /// Drops bytes that were taken to be written and are not written; returns whether there were any. The caller holds
+    /// `sending`, or no task does.
     @discardableResult
     func discardChunk() -> Bool {
         defer { emptyWire() }
-        // What layers made of the chunk has other offsets: as long as a part of it is missing, none of it counts as
-        // written.
+        // After layers the chunk has other offsets: until all of it is written, none of it counts as written.
         if !plain.isEmpty { return discardPlain() }
         guard wireIsChunk, wireOffset < wireCount else { return false }
         unsafe machine.value.outputDiscarded(wire.span.bytes, leavingOut: wirePayload, writtenUpTo: wireOffset)

@@ -26,7 +26,7 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
     /// below stay constant.
     @safe @exclusivity(unchecked) @usableFromInline package var machine: Box<Machine>
 
-    /// The connection that there is, and those that were attached and that the loop has not adopted yet.
+    /// The current connection, and connections that were attached and that the loop has not adopted yet.
     let connections = Atomic<Int32>(0)
 
     // Safe without checks for overlapping accesses, which cost more than a small write: each field below has one owner
@@ -37,10 +37,10 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
     @safe @exclusivity(unchecked) var wireIsChunk = false
     @safe @exclusivity(unchecked) var wire: [UInt8] = []
     @safe @exclusivity(unchecked) var wireOffset = 0
-    /// What belongs into `wire`, and is written from where it lies. `wireOffset` counts its bytes.
+    /// A payload that belongs into `wire` and is written without a copy. `wireOffset` counts its bytes.
     @safe @exclusivity(unchecked) var wirePayload: LargePayload?
     @safe @exclusivity(unchecked) var wireStream: (any ByteStream)?
-    /// Swapped out of the outbox, for the layers; kept until what they made of it, in `wire`, is written.
+    /// Swapped out of the outbox for the layers; kept until their output, in `wire`, is written.
     @safe @exclusivity(unchecked) var plain: [UInt8] = []
     /// Not yet added to `state.traffic`.
     @safe @exclusivity(unchecked) var sent = LinkTraffic.Half()
@@ -52,7 +52,7 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
     /// What the selector watches the stream for.
     @safe @exclusivity(unchecked) var watched: Readiness = []
     @safe @exclusivity(unchecked) var isReadingPaused = false
-    /// Whether that is not the machine's wish.
+    /// Whether reading is paused by the link, because the outbox is full, and not by the machine.
     @safe @exclusivity(unchecked) var isReadingHeldUp = false
     /// Whether our direction of the stream has ended, and what is left of the connection is another handler's.
     @safe @exclusivity(unchecked) var isFinishing = false
@@ -129,8 +129,8 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
     /// Does the same before it returns. Call it on the loop's thread, but not while effects are performed.
     package func dropConnectionNow() { endConnection(nil, at: loop.now) }
 
-    /// Ends the connection if the machine wants that, after what is left to send. What the stream has no room for leaves
-    /// later. Call it on the loop's thread, but not while effects are performed.
+    /// Ends the connection if the machine wants that, after what is left to send. Bytes that the stream has no room for
+    /// are sent later. Call it on the loop's thread, but not while effects are performed.
     package func closeNow() {
         // The machine's last bytes, those of the layers, then the end.
         for _ in 0..<3 { settle(at: loop.now) }

@@ -4,8 +4,8 @@ public import Wire
 /// What a link drives: a protocol engine with the bookkeeping of its shell (waiters, routes), all of it synchronous
 /// and called under the link's lock.
 ///
-/// What is asked of an engine may change nothing, but has to be declared as if it did: a large value that is only read
-/// is copied for the call, and that would be half of the cost of asking.
+/// Questions to an engine change nothing, but are declared as mutating: the compiler copies a large value for a call
+/// that only reads it, which would be half of the cost of asking.
 ///
 /// A machine lives as long as its client; connections come and go on it. It never calls out: what has to happen
 /// outside goes into `afterLock` and is performed after the lock is released.
@@ -41,10 +41,10 @@ package protocol LinkMachine: ~Copyable, Sendable {
     /// of the connection is not reported.
     mutating func setReadingHeldUp(_ isHeldUp: Bool, at now: Int64)
 
-    /// What was in `output` is being written.
+    /// The bytes of `output` are being written.
     mutating func outputTaken(at now: Int64)
     mutating func connectionOpened(at now: Int64, into afterLock: AfterLock)
-    /// The connection is gone; `error` is nil when the peer ended it in order.
+    /// The connection is gone; `error` is nil when the peer ended it gracefully.
     mutating func connectionClosed(_ error: TransportError?, at now: Int64, into afterLock: AfterLock)
     /// `bytes` is everything not consumed so far; returns how many bytes were consumed. A machine that has stopped to let
     /// others have the lock sets `isReceiving`: it is called again with the same bytes, before its effects are performed.

@@ -92,10 +92,10 @@ package final class EventLoop: @unchecked Sendable {
         let readBuffer = UnsafeMutableRawBufferPointer.allocate(byteCount: readBufferSize, alignment: 16)
     }
 
-    /// The size of the one buffer that all connections of a loop read into. What a read costs beside its bytes (waking
-    /// the sender and the receiver) is some 20 µs, which counts in smaller reads; larger ones leave the processor's cache
-    /// before they are parsed. Messages of 0 to 4 KiB arrive 1.5 times as fast as with 512 KiB, and 1.3 times as fast as
-    /// with 64 KiB.
+    /// The size of the one buffer that all connections of a loop read into. Beside its bytes a read costs some 20 µs
+    /// (waking the sender and the receiver), which counts in smaller reads; the bytes of larger reads leave the
+    /// processor's cache before they are parsed. Messages of 0 to 4 KiB arrive 1.5 times as fast as with 512 KiB, and
+    /// 1.3 times as fast as with 64 KiB.
     package static let readBufferSize = 128 * 1024
 
     /// The time in nanoseconds that tasks may use the loop without a pause before that is reported.
@@ -180,7 +180,7 @@ package final class EventLoop: @unchecked Sendable {
         world.foreignWorkArrived(isTask: isTask, on: self)
     }
 
-    /// Ends the thread of a loop that was started for a test or a benchmark, once all posted work is done. What is
+    /// Ends the thread of a loop that was started for a test or a benchmark, once all posted work is done. Work that is
     /// handed in later never runs; descriptors that are still watched are released, not closed.
     package func stop() {
         inbox.withLock { $0.stopping = true }
@@ -206,7 +206,7 @@ package final class EventLoop: @unchecked Sendable {
     /// sleep before this work came, so it is woken as well.
     private func wake() {
         if isStarted.load(ordering: .acquiring) || (try? start()) != nil { return selector.wake() }
-        // What waits for the loop must not wait for ever, and `connect()` has reported what is missing.
+        // Tasks that wait for the loop must not wait for ever; `connect()` has reported why it cannot start.
         Task {
             while (try? start()) == nil { try? await Task.sleep(for: .milliseconds(100)) }
             selector.wake()
@@ -355,13 +355,13 @@ package final class EventLoop: @unchecked Sendable {
             let next = inside.timers.nextDeadline
             if let manualTime {
                 let timeout = manualTime.timeToWait(nextDeadline: next)
-                // What that has ended or reported may have handed in work.
+                // The clock may have ended or reported something, which may have handed in work.
                 return inbox.withLock { $0.work.isEmpty } ? timeout : 0
             }
             // Most loops have a deadline, so that the time is read anyway.
             guard next != .max || inside.ranTask else { return .max }
             let present = MonotonicClock.now
-            // Who reads the report may have handed in work.
+            // The reader of the report may have handed in work.
             if noticeHold(until: present) { return 0 }
             return next == .max ? .max : max(0, next &- present)
         }

@@ -172,8 +172,8 @@ final class ManualTime: @unchecked Sendable {
         cancel()
     }
 
-    /// Cancels the current sleeps, whose time will not come, and the next 1,000. Not all later ones: a task that ignores
-    /// cancellation would then loop without a pause.
+    /// Cancels the current sleeps, whose time will not come, and the next 1,000. Not all later sleeps end at once: a
+    /// task that ignores cancellation would then loop without a pause.
     func cancelSleeps() {
         cancelledSleeps = 1_000
         for cancel in sleeps.values { cancel() }

@@ -11,7 +11,8 @@ package protocol Disk: Sendable {
     func remove(_ path: String) throws(FileError)
     /// Opens or makes a file that is written at its end; what follows after so many bytes is cut off first.
     func openFile(_ path: String, truncatedTo size: Int) throws(FileError) -> any AppendedFile
-    /// What one process, and one owner in it, has for itself as long as it lives; nil if another owner has it.
+    /// Locks the path for this process and this owner in it, for as long as the returned object lives; nil if another
+    /// owner has the lock.
     func lock(_ path: String) throws(FileError) -> AnyObject?
 }
 

@@ -187,8 +187,8 @@ final class AppendFile: AppendedFile {
     }
 }
 
-/// A file that one process, and one owner in it, has for itself as long as this value lives; the system lets go of it
-/// when the process ends, however it ends.
+/// A lock on a file for one process and one owner in it, for as long as this value lives. The system releases it when
+/// the process ends, however it ends.
 final class FileLock {
     private let descriptor: Int32
 

@@ -32,8 +32,8 @@
         }
 
         func change(_ descriptor: Int32, token: Int64, interest: Readiness) {
-            // Adding what is there already changes nothing but the token; removing what is not there is refused, and the
-            // refusal is no reason to leave out the other change.
+            // Adding an existing filter changes only its token. Removing a missing filter is refused, and the other
+            // change is made nevertheless.
             apply([
                 Self.event(descriptor, EVFILT_READ, interest.contains(.read) ? EV_ADD : EV_DELETE, token: token),
                 Self.event(descriptor, EVFILT_WRITE, interest.contains(.write) ? EV_ADD : EV_DELETE, token: token),

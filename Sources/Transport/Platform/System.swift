@@ -135,8 +135,8 @@ package enum System {
 
     /// Whether a connection to `address` has both its ends in this socket.
     ///
-    /// The port of a server that is not running may be among those that the system chooses from for connections. One that leaves
-    /// from that very port meets itself (RFC 9293 3.5, simultaneous connection attempts).
+    /// The port of a server that is not running may be among those that the system chooses from for connections. A
+    /// connection that leaves from that same port connects to itself (RFC 9293 3.5, simultaneous connection attempts).
     static func isConnectedToItself(_ descriptor: Int32, _ address: SocketAddress) -> Bool {
         // The ports first: they are hardly ever equal.
         guard address.port != 0, let local = SocketAddress.local(of: descriptor), local.port == address.port else {

@@ -44,7 +44,7 @@ struct HTTPConnect: ProxyHandshake {
             throw TransportError(.proxyFailed, "\(subject) did not reply in HTTP: \(error.message)")
         }
         guard let response = parser.response else { return consumed }
-        // Whatever length a success claims, what follows its head comes from the server.
+        // Ignore the length in a successful response: the bytes after its head come from the server.
         guard (200..<300).contains(response.status) else { throw refusal(response) }
         isDone = true
         return consumed

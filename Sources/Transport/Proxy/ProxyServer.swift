@@ -49,7 +49,7 @@ package struct ProxyServer: Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-/// What is said to a proxy before it passes bytes on.
+/// The exchange with a proxy before it passes bytes on.
 protocol ProxyHandshake {
     /// Writes what the client begins with.
     mutating func begin(wire: inout [UInt8])

@@ -27,8 +27,8 @@ package protocol ByteStream: AnyObject, Sendable {
     var callersMaySend: Bool { get }
     /// Whether bytes that were written wait in this process, and are lost if it exits before they have left.
     var keepsWrittenBytes: Bool { get }
-    /// When the last of the bytes is due that were written and are held back on purpose, to leave by themselves; nil if there are
-    /// none. On the loop's thread.
+    /// When the last written byte that is held back on purpose will be sent; nil if no bytes are held back. On the
+    /// loop's thread.
     var heldBytesDue: Int64? { get }
     /// The peer, for messages to people.
     var peerName: String { get }

@@ -52,7 +52,7 @@ final class ConnectRace: LoopHandler, @unchecked Sendable {
         case untried
         /// The system knows no way to the address, and nothing left this machine.
         case unsent
-        /// Somebody answered, or nobody did in time; or the process lacks a descriptor, which is worth knowing.
+        /// The address answered or did not answer in time, or the process lacks a descriptor.
         case tried
     }
 
@@ -134,7 +134,7 @@ final class ConnectRace: LoopHandler, @unchecked Sendable {
             startWithout = now.advanced(byNanoseconds: Self.resolutionDelay)
             return arm()
         case .success(let addresses):
-            // Those of the other family alternate with what is left.
+            // Addresses of the other family alternate with the remaining ones.
             let isStarted = !attempts.isEmpty
             let others = waiting.reversed() + heldBack
             waiting = Connector.order(addresses + others, avoiding: avoided).reversed()
@@ -301,7 +301,7 @@ final class ConnectRace: LoopHandler, @unchecked Sendable {
     }
 
     private func note(_ failure: TransportError, _ weight: Weight) {
-        // Of addresses that could not be tried the first one counts.
+        // If no address could be tried, the failure of the first one counts.
         guard lastFailure == nil || weight != .untried && weight.rawValue >= lastWeight.rawValue else { return }
         (lastFailure, lastWeight) = (failure, weight)
     }

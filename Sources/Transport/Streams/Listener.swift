@@ -12,8 +12,8 @@ package final class Listener: LoopHandler, @unchecked Sendable {
 
     /// Starts to listen; `accepted` is called on the loop's thread with each connection.
     ///
-    /// - Parameter endpoint: a literal address (port 0 takes a free one), or the path of a socket to be made. One that
-    ///   is there and that no program listens on is replaced.
+    /// - Parameter endpoint: a literal address (port 0 takes a free one), or the path of a socket to be made. An
+    ///   existing socket that no program listens on is replaced.
     package static func listen(
         on endpoint: Endpoint, loop: EventLoop, accepted: @escaping @Sendable (SocketStream) -> Void
     ) async throws(TransportError) -> Listener {

@@ -19,7 +19,7 @@ enum DER {
     }
 }
 
-/// Reads elements one after the other; nil for what is not one.
+/// Reads elements one after the other; nil for bytes that are not an element.
 struct DERReader {
     private var bytes: ArraySlice<UInt8>
 

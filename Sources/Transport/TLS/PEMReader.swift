@@ -15,7 +15,7 @@ struct PEMReader {
     ///
     /// - Parameter purpose: what they are for, in words.
     func certificates(_ source: PEMSource, _ purpose: String) throws(TransportError) -> [OpaquePointer] {
-        // What is not text is one certificate in DER: a SEQUENCE.
+        // A source that is not text is one certificate in DER: a SEQUENCE.
         let bytes = try source.read(purpose)
         if bytes.first == 0x30 { return unsafe [try certificate(der: bytes, source, purpose)] }
         let bio = try unsafe open(source, purpose)

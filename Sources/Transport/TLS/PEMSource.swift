@@ -94,7 +94,7 @@ extension PEMSource {
     /// - Throws: `tlsConfiguration` without a certificate, or if the text between the lines of PEM is not Base64.
     func certificates(_ purpose: String) throws(TransportError) -> [[UInt8]] {
         let bytes = try read(purpose)
-        // What is not text is one certificate: a SEQUENCE.
+        // A file that is not text is one certificate: a SEQUENCE.
         if bytes.first == 0x30 { return [bytes] }
         guard let blocks = PEMBlock.all(in: bytes, label: { $0 == "CERTIFICATE" }) else {
             throw damagedCertificate(purpose)

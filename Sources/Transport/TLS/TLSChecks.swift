@@ -63,7 +63,7 @@ extension TLSOptions {
         #endif
     }
 
-    /// The digest that a pin names; nil if it is none.
+    /// The digest that a pin names; nil if the text is not a pin.
     private static func digest(ofPin pin: String) -> [UInt8]? {
         var text = pin[...]
         if text.hasPrefix("sha256/") { text = text.dropFirst("sha256/".count) }

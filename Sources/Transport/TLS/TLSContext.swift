@@ -107,7 +107,8 @@ final class TLSContext: @unchecked Sendable {
         unsafe openSSL.contextSetVerifier(pointer, verifyPeer, Unmanaged.passUnretained(self).toOpaque())
     }
 
-    /// Trusts every authority in the files of the first folder that has any. What cannot be read is left out, as OpenSSL does.
+    /// Trusts every authority in the files of the first folder that has any. Files that cannot be read are left out, as
+    /// OpenSSL does.
     func addAuthorities(inFirstOf folders: [String]) {
         for file in SystemAuthorities.files(inFirstOf: folders) { try? add(.file(file)) }
     }
@@ -251,8 +252,8 @@ package final class TLSContexts: Sendable {
         /// Why the files could not be read when they were last tried, so that `made` comes from an earlier read.
         var failure: TransportError?
 
-        /// The files could not be read: one may be missing for a moment, or half replaced. Returns whether something is known of
-        /// before.
+        /// The files could not be read: one may be missing for a moment, or half replaced. Returns whether an earlier
+        /// reading is known.
         mutating func note(_ failure: TransportError) -> Bool {
             if made != nil { self.failure = failure }
             return made != nil
@@ -311,7 +312,8 @@ package final class TLSContexts: Sendable {
         let token = Atomic(Waiters<Reading.Outcome>.noToken)
         let outcome: Reading.Outcome = await waiting { waiter in
             var waiter: Waiter<Reading.Outcome>? = waiter
-            // Whoever comes while files are read waits for that: reading that hangs holds one thread, however often it is tried.
+            // Attempts that come while files are read wait for that reading: if it hangs, it holds one thread, however
+            // many attempts there are.
             let begins = reading.withLock { reading -> Bool in
                 guard !Task.isCancelled, let waiter = waiter.take() else { return false }
                 token.store(reading.waiters.add(waiter), ordering: .relaxed)
@@ -331,7 +333,7 @@ package final class TLSContexts: Sendable {
             let reading = TLSReading(
                 kind, isForSystem: try usesSystem(),
                 outdated: current.withLock { $0.isOutdated ? $0.made?.context : nil })
-            // What nothing has to be read for needs no thread.
+            // Options without files need no thread.
             if let known = reading.known { return endReading(.success(known)) }
             Self.readers.start(reading) { self.endReading($0) }
         } catch {

@@ -29,7 +29,7 @@ package final class TLSLayer: ByteLayer {
         let options = use.context.options ?? TLSOptions()
         let name = try ServerName(options.serverName ?? host)
         // Servers that want certificates and do not name their sessions end the connection when one is resumed.
-        // What is checked on each connection is in no session.
+        // A session does not include the checks that are made on each connection.
         let resumes = options.resumesSessions && !options.checksEachConnection
         try self.init(
             use.context, peerName: "\(Endpoint.host(host, port: port))",

@@ -70,8 +70,8 @@ struct TLSReading: Hashable, Sendable {
     #endif
 }
 
-/// What was made for this process's clients: those with equal options and files share it, because it holds the authorities,
-/// and those of a system take a megabyte and fifty milliseconds of a processor.
+/// The contexts that were made for this process's clients. Clients with equal options and files share one, because it
+/// holds the authorities: those of a system take a megabyte, and fifty milliseconds of processor time.
 final class SharedMade<Made: AnyObject & Sendable>: Sendable {
     private struct Entry {
         weak var made: Made?
@@ -81,7 +81,7 @@ final class SharedMade<Made: AnyObject & Sendable>: Sendable {
 
     private let entries = Lock<[TLSOptions: Entry]>([:])
 
-    /// What was made of these options and what their files hold; made if there is none.
+    /// The object for these options and the contents of their files; made if there is none.
     ///
     /// - Parameters:
     ///   - fingerprint: of the files, from before they are read; nil if they cannot be read, which `make` reports.
@@ -100,7 +100,8 @@ final class SharedMade<Made: AnyObject & Sendable>: Sendable {
         return made
     }
 
-    /// What is found leaves the lock with its reference: the last one must not end under it, since `forget` takes it.
+    /// The found object leaves the lock with a reference: the last reference must not end under the lock, since
+    /// `forget` takes the lock.
     func find(_ options: TLSOptions, _ fingerprint: Int, otherThan outdated: Made?) -> Made? {
         let (made, found) = entries.withLock { entries in
             let entry = entries[options]
@@ -144,8 +145,8 @@ extension TLSContext.Kind {
 
     var namesFiles: Bool { sources.contains(where: \.isFile) }
 
-    /// Stands for what the files hold at present; nil if one cannot be read. That of other content is equal once in 2⁶⁴
-    /// cases.
+    /// Stands for what the files hold at present; nil if one cannot be read. Different contents have the same
+    /// fingerprint once in 2⁶⁴ cases.
     fileprivate var fingerprint: Int? {
         var hasher = Hasher()
         for source in sources where source.isFile {

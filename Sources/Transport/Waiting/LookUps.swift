@@ -26,14 +26,14 @@ package final class LookUps<Query: Hashable & Sendable, Found: Sendable>: Sendab
 
     private struct State {
         var lookUps: [Query: LookUp] = [:]
-        /// Those without a thread, oldest first.
+        /// The questions without a thread, oldest first.
         var queue: [Query] = []
         var queries: [Ticket: Query] = [:]
         var lastTicket: Ticket = 0
         var threads = 0
         /// How many of them each question has.
         var threadsOfQuery: [Query: Int] = [:]
-        /// Those in the queue that may be answered at once.
+        /// The questions in the queue that may be answered at once.
         var unchecked: [Query] = []
         var checks = false
     }
@@ -137,8 +137,8 @@ package final class LookUps<Query: Hashable & Sendable, Found: Sendable>: Sendab
         return step
     }
 
-    /// Whether a thread looks it up for nobody, and there is not a second one that does: questions that hang must not take all
-    /// threads.
+    /// Whether a thread looks the name up for no caller any more, and no second thread does: questions that hang must
+    /// not take all threads.
     private func isAbandoned(_ query: Query, _ state: borrowing State) -> Bool {
         guard let lookUp = state.lookUps[query] else { return false }
         return lookUp.hasBegun && lookUp.receivers.isEmpty && state.threadsOfQuery[query, default: 0] < 2
@@ -199,8 +199,8 @@ package final class LookUps<Query: Hashable & Sendable, Found: Sendable>: Sendab
             let answer = ask(query)
             let receivers: [Receiver]
             (receivers, next) = state.withLock { state in
-                // What was found for nobody answers those who have asked since. Why nothing was found may have passed, as a
-                // network that is gone.
+                // An answer whose callers have left serves callers that have asked since. A failure does not, because
+                // its reason, such as a missing network, may have passed.
                 let isCurrent = state.lookUps[query]?.id == id
                 let isFound = (try? answer.get()) != nil
                 if state.lookUps[query]?.hasBegun == false, isFound { removeFromQueue(query, &state) }
@@ -244,7 +244,7 @@ package final class LookUps<Query: Hashable & Sendable, Found: Sendable>: Sendab
             guard let query else { return }
             guard let answer = known?(query) else { continue }
             let receivers = state.withLock { state -> [Receiver] in
-                // It may have got a thread in the meantime, which answers then.
+                // The question may have got a thread in the meantime, which then answers it.
                 guard state.lookUps[query]?.hasBegun == false else { return [] }
                 state.queue.removeAll { $0 == query }
                 return takeReceivers(of: query, &state)

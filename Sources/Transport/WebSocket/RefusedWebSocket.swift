@@ -34,7 +34,7 @@ struct RefusedWebSocket {
     }
 
     /// Adds the whole text, the parts of it and the values in them, as they are, without percent-encoding and without padding.
-    /// What is short, such as the name of a scheme, is no secret.
+    /// A short text, such as the name of a scheme, is not a secret.
     private static func add(_ text: String, separators: String, to secrets: inout Set<String>) {
         if !text.isEmpty { secrets.insert(text) }
         for part in text.split(whereSeparator: { separators.contains($0) }) {

@@ -108,7 +108,7 @@ package final class WebSocketLayer: ByteLayer {
 
     package func timedOut() throws(TransportError) {
         guard !isOpen else { return }
-        // A refusal counts although its body has not ended; without one there is no outcome.
+        // Report the refusal even if its body is incomplete; without a status line there is nothing to report.
         try? handshake.streamEnded()
         try judge()
     }

@@ -20,8 +20,8 @@ public struct WebSocketOptions: Sendable, Equatable {
     public var validatesText = true
     /// Longer messages are sent in fragments of this many bytes, for servers with a limit on frames.
     public var maximumFrameSize = Int.max
-    /// What is longer is sent in several messages of at most this many bytes, for servers with a limit on messages that put
-    /// them together, as Spring's does with STOMP. Default: no limit. At least 4.
+    /// Longer data is sent in several messages of at most this many bytes, for servers with a limit on messages that
+    /// put them together, as Spring's does with STOMP. Default: no limit. At least 4.
     ///
     /// Text is cut between characters. Every MQTT server reads packets that are cut anywhere [MQTT-6.0.0-2].
     public var maximumMessageSize = Int.max

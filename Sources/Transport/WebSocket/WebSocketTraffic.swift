@@ -85,7 +85,8 @@ struct WebSocketTraffic: ~Copyable {
         }
     }
 
-    /// Sends bytes as one message, or as several if they are longer than the server takes. What is not UTF-8 is binary.
+    /// Sends bytes as one message, or as several if they are longer than the server takes. Bytes that are not UTF-8 are
+    /// binary.
     private mutating func send(
         _ bytes: RawSpan, as kind: WebSocketMessageKind, wire: inout [UInt8]
     ) throws(WebSocketError) {

@@ -83,7 +83,9 @@ extension WebSocketConnection {
         var code: WebSocketCloseCode?
         var reason = ""
         if !controlPayload.isEmpty {
-            guard controlPayload.count >= 2 else { throw .protocolError("Close frame with half a code", "5.5.1") }
+            guard controlPayload.count >= 2 else {
+                throw .protocolError("The peer's Close frame has one byte; a code has two.", "5.5.1")
+            }
             let received = WebSocketCloseCode(rawValue: UInt16(controlPayload[0]) << 8 | UInt16(controlPayload[1]))
             guard received.isAllowedOnWire else { throw .closeCode(received) }
             guard let text = String(validating: controlPayload[2...], as: UTF8.self) else {

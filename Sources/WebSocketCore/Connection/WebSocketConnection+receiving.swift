@@ -81,23 +81,28 @@ extension WebSocketConnection {
     @inline(__always)
     private mutating func beginData(_ header: WebSocketFrameHeader) throws(WebSocketProtocolError) {
         if header.opcode == .continuation {
-            guard isInMessage else { throw .protocolError("Continuation of no message.", "5.4") }
+            guard isInMessage else {
+                throw .protocolError("The peer continued a message without having begun one.", "5.4")
+            }
         } else {
-            guard !isInMessage else { throw .protocolError("New message inside a fragmented one.", "5.4") }
+            guard !isInMessage else {
+                throw .protocolError("The peer began a message before it finished a fragmented one.", "5.4")
+            }
             isInMessage = true
             messageKind = header.opcode == .text ? .text : .binary
             messageSize = 0
             guard messageKind == .text ? configuration.acceptsText : configuration.acceptsBinary else {
                 throw WebSocketProtocolError(
-                    .unsupportedData, "\(messageKind) messages are not taken here.", section: "7.4.1")
+                    .unsupportedData, "The peer sent a \(messageKind) message, which is not accepted here.",
+                    section: "7.4.1")
             }
         }
         let count = header.payloadCount
         guard count <= configuration.maximumFrameSize else {
-            throw .tooBig("Frame of \(count) bytes, at most \(configuration.maximumFrameSize) are taken.")
+            throw .tooBig("The peer sent a frame of \(count) bytes; the limit is \(configuration.maximumFrameSize).")
         }
         guard count <= configuration.maximumMessageSize - messageSize else {
-            throw .tooBig("Message of more than \(configuration.maximumMessageSize) bytes.")
+            throw .tooBig("The peer sent a message of more than \(configuration.maximumMessageSize) bytes, the limit.")
         }
         messageSize += count
     }

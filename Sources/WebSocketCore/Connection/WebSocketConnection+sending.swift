@@ -24,7 +24,8 @@ extension WebSocketConnection {
         try requireOpen()
         guard outgoingKind == nil || outgoingKind == kind else {
             throw WebSocketError(
-                .messageUnfinished, "A message is \(outgoingKind ?? kind) from its first to its last part.")
+                .messageUnfinished,
+                "The unfinished message is \(outgoingKind ?? kind). Finish it before sending a \(kind) one.")
         }
         if kind == .text {
             var text = outgoingText

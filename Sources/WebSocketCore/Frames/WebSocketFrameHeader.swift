@@ -90,11 +90,15 @@ package struct WebSocketFrameHeader: Sendable, Hashable {
     }
 
     private static func wideCount(_ count: UInt64) throws(WebSocketProtocolError) -> Int {
-        guard count >> 63 == 0 else { throw .protocolError("Frame length with its highest bit set.", "5.2") }
+        guard count >> 63 == 0 else {
+            throw .protocolError("The peer sent a frame length with its highest bit set.", "5.2")
+        }
         guard count > 0xFFFF else { throw .notMinimal(count) }
         // An Int has 32 bits on some watches.
         guard let exact = Int(exactly: count) else {
-            throw WebSocketProtocolError(.messageTooBig, "Frame of \(count) bytes.", section: "10.4")
+            throw WebSocketProtocolError(
+                .messageTooBig, "The peer sent a frame of \(count) bytes, which is more than this machine can count.",
+                section: "10.4")
         }
         return exact
     }

@@ -56,7 +56,7 @@ extension WebSocketHandshakeError.Code {
 
 /// Frames of the peer that break the protocol or a limit of ours; the connection has been failed (section 7.1.7).
 package struct WebSocketProtocolError: Error, Sendable, Hashable {
-    /// What our Close frame said.
+    /// The code in our Close frame.
     package let closeCode: WebSocketCloseCode
     /// What was wrong, in words, for people; short enough for a Close frame's reason.
     package let message: String
@@ -76,7 +76,8 @@ package struct WebSocketProtocolError: Error, Sendable, Hashable {
     }
 
     static func closeCode(_ code: WebSocketCloseCode) -> WebSocketProtocolError {
-        var error = protocolError("Close code \(code.rawValue) is not for the wire.", "7.4")
+        var error = protocolError(
+            "The peer's Close frame has the code \(code.rawValue), which must not be sent.", "7.4")
         error.peerCloseCode = code
         return error
     }
@@ -90,19 +91,19 @@ package struct WebSocketProtocolError: Error, Sendable, Hashable {
     }
 
     static var reservedBits: WebSocketProtocolError {
-        .protocolError("Reserved bit set, but no extension was agreed on.", "5.2")
+        .protocolError("The peer set a reserved bit, but no extension was agreed on.", "5.2")
     }
 
     static func reservedOpcode(_ opcode: UInt8) -> WebSocketProtocolError {
-        .protocolError("Reserved opcode \(opcode).", "5.2")
+        .protocolError("The peer sent a frame with the reserved opcode \(opcode).", "5.2")
     }
 
     static var fragmentedControl: WebSocketProtocolError {
-        .protocolError("Fragmented control frame.", "5.5")
+        .protocolError("The peer fragmented a control frame.", "5.5")
     }
 
     static var longControl: WebSocketProtocolError {
-        .protocolError("Control frame of more than 125 bytes.", "5.5")
+        .protocolError("The peer sent a control frame of more than 125 bytes.", "5.5")
     }
 
     static func masking(by sender: WebSocketRole) -> WebSocketProtocolError {
@@ -111,7 +112,7 @@ package struct WebSocketProtocolError: Error, Sendable, Hashable {
     }
 
     static func notMinimal(_ count: UInt64) -> WebSocketProtocolError {
-        .protocolError("Frame length \(count) not in its shortest form.", "5.2")
+        .protocolError("The peer did not write the frame length \(count) in its shortest form.", "5.2")
     }
 }
 
