@@ -27,10 +27,8 @@ struct ReceiptTable {
     private var used = 0
     /// The number of the slot at `head`.
     private var first: UInt64 = 1
-    /// Receipts with ids of the user's own, by their bytes. Their waits may be over: see
-    /// ``expireOldest(keepsName:timeRead:timeout:)``.
+    /// The numbers of receipts whose ids the user of SUBSCRIBE has chosen, by the bytes of these ids, until they arrive.
     private var named: [[UInt8]: UInt64] = [:]
-    private var names: [UInt64: [UInt8]] = [:]
 
     /// In the order of their numbers.
     private var unread: [Unread] = []
@@ -44,10 +42,8 @@ struct ReceiptTable {
     /// When the oldest expires.
     var nextDeadline: Int64 { pending == 0 ? .max : ring[head].deadline }
 
-    /// The `receipt` header of a number that is awaited, or whose name was kept.
-    func id(of number: UInt64) -> String {
-        names[number].map { String(decoding: $0, as: UTF8.self) } ?? "\(number)"
-    }
+    /// The `receipt` header of a number.
+    func id(of number: UInt64) -> String { name(of: number).map { String(decoding: $0, as: UTF8.self) } ?? "\(number)" }
 
     /// The number that the next receipt gets.
     var nextNumber: UInt64 { first &+ UInt64(used) }
@@ -59,19 +55,18 @@ struct ReceiptTable {
             token: token, deadline: deadline, readBefore: readBefore, isPending: true)
         used &+= 1
         pending &+= 1
-        if let name {
-            named[name] = number
-            names[number] = name
-        }
+        if let name { named[name] = number }
     }
 
-    /// Whether any receipt has an id of the user's own.
-    var hasNames: Bool { !named.isEmpty }
+    /// Whether a frame awaits the receipt with this id of the user's own; also when its caller has timed out, if it may have
+    /// arrived without being read.
+    func isAwaited(named name: [UInt8]) -> Bool { named[name].map { isPending($0) || isUnread($0) } ?? false }
 
-    /// The number that this id of the user's own stands for.
-    func number(named name: [UInt8]) -> UInt64? { named[name] }
+    private func name(of number: UInt64) -> [UInt8]? {
+        named.isEmpty ? nil : named.first { $0.value == number }?.key
+    }
 
-    func isPending(_ number: UInt64) -> Bool {
+    private func isPending(_ number: UInt64) -> Bool {
         number >= first && number &- first < UInt64(used) && ring[index(of: number)].isPending
     }
 
@@ -92,7 +87,7 @@ struct ReceiptTable {
 
     /// Ends the wait for that number, and forgets its name; nil if the number is not awaited.
     mutating func take(_ number: UInt64) -> UInt64? {
-        forgetName(of: number)
+        if let name = name(of: number) { named[name] = nil }
         return endWait(for: number) ?? unreadIndex(of: number).map { unread.remove(at: $0).token }
     }
 
@@ -124,15 +119,8 @@ struct ReceiptTable {
         if !unread.isEmpty { unread[0].readBefore += time }
     }
 
-    /// Forgets the id of the user's own that stands for a number.
-    mutating func forgetName(of number: UInt64) {
-        guard !names.isEmpty, let name = names.removeValue(forKey: number) else { return }
-        // It may stand for a later frame by now.
-        if named[name] == number { named[name] = nil }
-    }
-
-    /// The connection ended: ids of before stand for nothing.
-    mutating func forgetExpired() { (named, names, unread) = ([:], [:], []) }
+    /// The connection ended: its receipts cannot arrive any more.
+    mutating func forgetExpired() { (named, unread) = ([:], []) }
 
     private mutating func endWait(for number: UInt64) -> UInt64? {
         guard isPending(number) else { return nil }
@@ -156,17 +144,14 @@ struct ReceiptTable {
 
     /// Ends the oldest wait because its time is over; nil if no receipt is awaited.
     ///
-    /// - Parameters:
-    ///   - keepsName: whether its receipt matters when it arrives nevertheless.
-    ///   - timeRead: for how long we have read on this connection. If that is less than `timeout` since the frame was written,
-    ///     its receipt may have come without being read.
-    mutating func expireOldest(keepsName: Bool, timeRead: Int64, timeout: Int64) -> UInt64? {
+    /// - Parameter timeRead: for how long we have read on this connection. If that is less than `timeout` since the frame was
+    ///   written, its receipt may have come without being read.
+    mutating func expireOldest(timeRead: Int64, timeout: Int64) -> UInt64? {
         guard pending > 0 else { return nil }
         let slot = ring[head]
-        guard slot.readBefore >= 0, timeRead - slot.readBefore < timeout else {
-            return keepsName ? endWait(for: first) : take(first)
+        if slot.readBefore >= 0, timeRead - slot.readBefore < timeout {
+            unread.append(Unread(number: first, token: slot.token, readBefore: slot.readBefore))
         }
-        unread.append(Unread(number: first, token: slot.token, readBefore: slot.readBefore))
         return endWait(for: first)
     }
 

@@ -8,13 +8,15 @@ import Wire
 /// Headers that an operation writes itself, or that would collide with a server's in MESSAGE.
 enum ReservedHeaders {
     static let send: [StaticString] = [
-        "destination", "content-length", "transaction", "receipt-id", "subscription", "message-id", "ack",
+        "destination", "content-length", "transaction", "receipt", "receipt-id", "subscription", "message-id", "ack",
     ]
     static let subscribe: [StaticString] = ["id", "destination", "ack", "content-length"]
-    static let unsubscribe: [StaticString] = ["id", "destination", "content-length"]
-    static let acknowledge: [StaticString] = ["id", "message-id", "subscription", "transaction", "content-length"]
-    static let transaction: [StaticString] = ["transaction", "content-length"]
-    static let disconnect: [StaticString] = ["content-length"]
+    static let unsubscribe: [StaticString] = ["id", "destination", "receipt", "content-length"]
+    static let acknowledge: [StaticString] = [
+        "id", "message-id", "subscription", "transaction", "receipt", "content-length",
+    ]
+    static let transaction: [StaticString] = ["transaction", "receipt", "content-length"]
+    static let disconnect: [StaticString] = ["receipt", "content-length"]
 
     /// The one of `names` that has the same bytes as `name`. Most differ from it in length already.
     static func match(_ name: String, in names: [StaticString]) -> StaticString? {
@@ -42,55 +44,40 @@ extension STOMPEngine {
         return STOMPUsageError(.notConnected, "There is no STOMP connection now.")
     }
 
-    /// Refuses reserved headers. Answers the receipt id that the user chose, if any.
+    /// Refuses reserved headers.
     @inline(__always)
-    mutating func checkHeaders(
-        _ headers: STOMPHeaders, _ reserved: [StaticString], hasToken: Bool
-    ) throws(STOMPUsageError) -> [UInt8]? {
-        headers.isEmpty ? nil : try checkEach(headers, reserved, hasToken)
+    mutating func checkHeaders(_ headers: STOMPHeaders, _ reserved: [StaticString]) throws(STOMPUsageError) {
+        if !headers.isEmpty { try checkEach(headers, reserved) }
     }
 
-    private mutating func checkEach(
-        _ headers: STOMPHeaders, _ reserved: [StaticString], _ hasToken: Bool
-    ) throws(STOMPUsageError) -> [UInt8]? {
-        var receipt: [UInt8]?
+    private mutating func checkEach(_ headers: STOMPHeaders, _ reserved: [StaticString]) throws(STOMPUsageError) {
         // Looked at where they lie: taken out, each field would cost four counted references.
         let fields = headers.fields.span
         for index in fields.indices {
             if let name = ReservedHeaders.match(fields[index].name, in: reserved) {
+                let advice =
+                    fields[index].name.hasBytes(of: "receipt")
+                    ? "To wait for the receipt, pass a receipt token, or use sendAndConfirm or sendForReceipt of a client."
+                    : "Use its parameter, or leave it out."
                 throw STOMPUsageError(
-                    .reservedHeader,
-                    "The header \"\(name)\" is written by the operation itself. Use its parameter, or leave it out.")
-            }
-            if receipt == nil, fields[index].name.hasBytes(of: "receipt") {
-                guard hasToken else {
-                    throw STOMPUsageError(
-                        .reservedHeader,
-                        "A header \"receipt\" needs a receipt token, so that a caller receives the answer. Pass one, or leave the header out."
-                    )
-                }
-                receipt = Array(fields[index].value.utf8)
+                    .reservedHeader, "The header \"\(name)\" is written by the operation itself. \(advice)")
             }
         }
-        if let receipt {
-            let isOurs = !receipt.isEmpty && receipt.allSatisfy { (0x30...0x39).contains($0) }
-            guard !receipt.isEmpty, !isOurs, !isPending(receipt) else {
-                throw STOMPUsageError(
-                    .invalidReceiptID,
-                    "The receipt id \"\(String(decoding: receipt, as: UTF8.self))\" is empty, all digits or in flight. Choose another."
-                )
-            }
-        }
-        return receipt
     }
 
-    private mutating func isPending(_ receipt: [UInt8]) -> Bool {
-        // An id whose wait is over is free again, unless its receipt counts nevertheless.
-        if let number = receipts.number(named: receipt) {
-            return receipts.isPending(number) || transactionReceipts.awaits(number) || receipts.isUnread(number)
-        }
-        // UInt8 has no padding, so all bytes are initialised.
-        return unsafe transactionReceipts.number(for: receipt.span.bytes, 0, receipt.count) != nil
+    /// The receipt id that the user of SUBSCRIBE has chosen; nil without one.
+    mutating func chosenReceipt(_ headers: STOMPHeaders, hasToken: Bool) throws(STOMPUsageError) -> [UInt8]? {
+        guard let text = headers["receipt"] else { return nil }
+        try require(
+            hasToken, .reservedHeader,
+            "A header \"receipt\" needs a receipt token, so that a caller receives the answer. Pass one, or leave the header out."
+        )
+        let isOurs = TransactionReceipts.withoutPrefix(text).allSatisfy { (0x30...0x39).contains($0) }
+        let receipt = Array(text.utf8)
+        try require(
+            !isOurs && !receipts.isAwaited(named: receipt), .invalidReceiptID,
+            "The receipt id \"\(text)\" is empty, in flight, or a number as the engine's own. Choose another.")
+        return receipt
     }
 
     /// A broker that refuses a frame in the middle reads the rest of it as commands, so such a frame is not sent.
@@ -184,11 +171,7 @@ extension STOMPEngine {
     }
 
     /// The server owes the receipts that callers wait for, and no earlier one.
-    mutating func oweOldest() {
-        let former = owedReceipt
-        owedReceipt = receipts.oldest ?? 0
-        if receipts.hasNames { forgetNames(of: [former]) }
-    }
+    mutating func oweOldest() { owedReceipt = receipts.oldest ?? 0 }
 
     /// The receipt of a COMMIT has arrived, while those of its frames have not: the server owes one of these.
     mutating func oweFrame(ofCommit number: UInt64) {
@@ -196,19 +179,7 @@ extension STOMPEngine {
         owedReceipt = frame
     }
 
-    /// Whether a receipt matters when its caller waits no longer: it is the one that is owed for longest, a COMMIT waits for
-    /// it, or it is reported late.
-    func isMissed(_ number: UInt64) -> Bool {
-        number == owedReceipt || transactionReceipts.awaits(number) || receipts.isUnread(number)
-    }
-
-    /// Forgets the users' own ids of receipts that do not matter any more.
-    mutating func forgetNames(of numbers: [UInt64]) {
-        guard receipts.hasNames else { return }
-        for number in numbers where !receipts.isPending(number) && !isMissed(number) { receipts.forgetName(of: number) }
-    }
-
-    mutating func addReceipt(_ token: UInt64, _ name: [UInt8]?, readBefore: Int64 = -1, at now: Int64) {
+    mutating func addReceipt(_ token: UInt64, _ name: [UInt8]? = nil, readBefore: Int64 = -1, at now: Int64) {
         if owedReceipt == 0 {
             owedReceipt = receipts.nextNumber
             receiptWait.restart(at: now)

@@ -119,10 +119,10 @@ extension STOMPEngine {
         if isOverdue, endByUnfinishedError(into: &effects) { return }
         while now >= receipts.nextDeadline, let oldest = receipts.oldest,
             let token = receipts.expireOldest(
-                keepsName: isMissed(oldest), timeRead: timing.timeRead(at: now), timeout: configuration.receiptTimeout)
+                timeRead: timing.timeRead(at: now), timeout: configuration.receiptTimeout)
         {
             oweFrame(ofCommit: oldest)
-            if !transactionReceipts.isEmpty { forgetNames(of: transactionReceipts.expired(oldest)) }
+            transactionReceipts.expired(oldest)
             effects.completions.append(STOMPReceiptCompletion(token: token, outcome: .timedOut))
         }
         if now >= unreadDeadline { expireUnread(at: now, into: &effects) }
@@ -152,7 +152,6 @@ extension STOMPEngine {
         if isReadingFrame(at: now) { receipts.postponeOldestUnread(by: max(1, configuration.receiptTimeout / 16)) }
         guard now >= unreadDeadline else { return }
         for late in receipts.takeUnread(writtenBy: timing.timeRead(at: now) - configuration.receiptTimeout) {
-            forgetNames(of: [late.number])
             effects.completions.append(STOMPReceiptCompletion(token: late.token, outcome: .timedOut))
         }
     }

@@ -5,8 +5,7 @@ import Wire
 extension STOMPEngine {
     /// Sends a message. With a `receiptToken`, a completion with that token follows.
     ///
-    /// The headers are the user's own; those that the protocol writes itself are refused, except `receipt`, which
-    /// together with a token chooses the receipt id. Throws before anything is written.
+    /// The headers are the user's own; those that the protocol writes itself are refused. Throws before anything is written.
     ///
     /// - Parameter omitsContentLength: leaves `content-length` out where the body allows it; ActiveMQ then makes it a
     ///   text message.
@@ -28,15 +27,15 @@ extension STOMPEngine {
         try requireConnected()
         try require(
             !destination.isEmpty, .invalidOption, "A destination must not be empty; write for example /queue/orders.")
-        let receiptName = try checkHeaders(headers, ReservedHeaders.send, hasToken: receiptToken != nil)
+        try checkHeaders(headers, ReservedHeaders.send)
         try checkBrokerLimits(headers, destination)
         if let transaction { try check(transaction) }
         if receiptToken != nil { try checkReceipts() }
-        let number = receiptToken != nil && receiptName == nil ? receipts.nextNumber : 0
+        let number = receiptToken != nil ? receipts.nextNumber : 0
         let transactionName = transaction.flatMap { transactions[$0.number]?.name } ?? ""
         // COMMIT waits for it.
         let isAwaited = transaction != nil && profile.confirmsCommitEarly
-        let added = isAwaited && receiptToken == nil ? makeTransactionReceipt() : nil
+        let added = isAwaited && receiptToken == nil ? transactionReceipts.makeReceipt() : nil
         let leavesOut = whole != nil && isLeftOut(body.byteCount)
         let before = output.count
         try FrameWriter.writeFrame(
@@ -60,19 +59,12 @@ extension STOMPEngine {
         if isAwaited, let transaction {
             transactionReceipts.add(added?.number ?? receipts.nextNumber, of: transaction.number)
         }
-        if let receiptToken { addReceipt(receiptToken, receiptName, at: now) }
+        if let receiptToken { addReceipt(receiptToken, at: now) }
     }
 
     /// Whether a body of so many bytes is left out of ``output``.
     @inline(__always)
     package func isLeftOut(_ count: Int) -> Bool { count >= leastPayloadLeftOut && largePayload == nil }
-
-    private mutating func makeTransactionReceipt() -> (number: UInt64, id: String) {
-        // In place: the two tables are apart.
-        guard receipts.hasNames else { return transactionReceipts.makeReceipt { _ in false } }
-        let receipts = receipts
-        return transactionReceipts.makeReceipt { receipts.number(named: Array($0.utf8)) != nil }
-    }
 
     /// Whether a body has a `content-length`. One that holds a NUL needs it.
     @inline(__always)

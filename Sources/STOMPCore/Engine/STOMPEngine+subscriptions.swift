@@ -7,7 +7,9 @@ extension STOMPEngine {
     ///
     /// The id is always sent, in 1.0 too. Throws before anything is written.
     ///
-    /// - Parameter isAnswered: whether its messages will be acknowledged or rejected, unless in mode `auto`. Default: true.
+    /// - Parameters:
+    ///   - headers: the user's own. With a `receiptToken`, `receipt` chooses the id of the receipt, on this frame only.
+    ///   - isAnswered: whether its messages will be acknowledged or rejected, unless in mode `auto`. Default: true.
     public mutating func subscribe(
         id: String, destination: String, acknowledgement: STOMPAckMode = .auto, headers: STOMPHeaders = [:],
         token: UInt64, receiptToken: UInt64? = nil, isAnswered: Bool = true, at now: Int64
@@ -21,7 +23,8 @@ extension STOMPEngine {
         try require(
             subscriptions.index(of: wireID) == nil, .duplicateSubscription,
             "There is a subscription with the id \"\(id)\" already. Choose another, or unsubscribe first.")
-        let receiptName = try checkHeaders(headers, ReservedHeaders.subscribe, hasToken: receiptToken != nil)
+        try checkHeaders(headers, ReservedHeaders.subscribe)
+        let receiptName = try chosenReceipt(headers, hasToken: receiptToken != nil)
         if receiptToken != nil { try requireReceipts() }
         if isAnswered, acknowledgement != .auto, profile.acknowledgesWholeConnection {
             try checkOthers(beside: acknowledgement)
@@ -234,9 +237,9 @@ extension STOMPEngine {
         _ command: StaticString, _ headers: STOMPHeaders, _ reserved: [StaticString], room: Int,
         _ receiptToken: UInt64?, boundsReceipts: Bool = true, at now: Int64, _ head: (inout FrameWriter) -> Void
     ) throws(STOMPUsageError) {
-        let receiptName = try checkHeaders(headers, reserved, hasToken: receiptToken != nil)
+        try checkHeaders(headers, reserved)
         if receiptToken != nil { try boundsReceipts ? checkReceipts() : requireReceipts() }
-        let number = receiptToken != nil && receiptName == nil ? receipts.nextNumber : 0
+        let number = receiptToken != nil ? receipts.nextNumber : 0
         try FrameWriter.writeFrame(
             into: &output, command, STOMPEscaping(version), headRoom: room + 96, headers: headers
         ) { writer in
@@ -244,6 +247,6 @@ extension STOMPEngine {
             if number != 0 { writer.put("receipt", number) }
         }
         timing.wrote(at: now)
-        if let receiptToken { addReceipt(receiptToken, receiptName, at: now) }
+        if let receiptToken { addReceipt(receiptToken, at: now) }
     }
 }

@@ -60,7 +60,7 @@ extension STOMPEngine {
         try check(transaction)
         let number = receipts.nextNumber
         try writeTransaction("COMMIT", transaction, headers, receiptToken, at: now)
-        forgetNames(of: transactionReceipts.committed(transaction.number, receipt: receiptToken == nil ? nil : number))
+        transactionReceipts.committed(transaction.number, receipt: receiptToken == nil ? nil : number)
         if let open = transactions.removeValue(forKey: transaction.number) { subscriptions.confirm(open.answers) }
         receiptWait.restart(at: now)
     }
@@ -133,9 +133,7 @@ extension STOMPEngine {
             return
         case .connected: break
         }
-        try require(
-            !headers.contains("receipt"), .reservedHeader, "DISCONNECT chooses its receipt itself. Leave it out.")
-        _ = try checkHeaders(headers, ReservedHeaders.disconnect, hasToken: false)
+        try checkHeaders(headers, ReservedHeaders.disconnect)
         let number = receipts.nextNumber
         try FrameWriter.writeFrame(into: &output, "DISCONNECT", STOMPEscaping(version), headRoom: 96, headers: headers)
         {

@@ -1,12 +1,12 @@
 import Wire
 
 /// The frames of transactions whose receipts COMMIT waits for, at brokers whose receipt of COMMIT does not mean that the
-/// messages have arrived (``STOMPBrokerProfile/confirmsCommitEarly``): every SEND, and an ACK or NACK with a receipt of its
-/// user's own.
+/// messages have arrived (``STOMPBrokerProfile/confirmsCommitEarly``): every SEND, and an ACK or NACK with a
+/// receipt token.
 ///
 /// The receipt of COMMIT itself is in the ``ReceiptTable``, with its time-out, and stays there until those of the
 /// transaction's frames have arrived too: whatever ends the wait for it before leaves the outcome unknown. A SEND
-/// without a receipt of its user's own has one of the engine's, with a number apart from those of the table and without a
+/// without a receipt token has a receipt nevertheless, with a number apart from those of the table and without a
 /// time-out, because a transaction may be open for any time.
 struct TransactionReceipts: Sendable {
     /// Awaited frames, by the numbers of their receipts, with the numbers of their transactions.
@@ -27,15 +27,15 @@ struct TransactionReceipts: Sendable {
 
     var isEmpty: Bool { frames.isEmpty && commits.isEmpty }
 
-    /// The number of a receipt of the engine's own, and the id that stands for it in the frame.
-    ///
-    /// - Parameter isTaken: whether the user has given a frame this id.
-    mutating func makeReceipt(isTaken: (String) -> Bool) -> (number: UInt64, id: String) {
-        while true {
-            last &+= 1
-            let number = Self.apart | last
-            if let id = Self.id(of: number), !isTaken(id) { return (number, id) }
-        }
+    /// The number of a receipt that no caller waits for, and the id that stands for it in the frame.
+    mutating func makeReceipt() -> (number: UInt64, id: String) {
+        last &+= 1
+        return (Self.apart | last, "\(Self.prefix)\(last)")
+    }
+
+    /// A receipt id without the prefix of those that no caller waits for.
+    static func withoutPrefix(_ id: String) -> Substring.UTF8View {
+        id.utf8.starts(with: "\(prefix)".utf8) ? id.dropFirst(prefix.utf8CodeUnitCount).utf8 : id[...].utf8
     }
 
     /// A frame of a transaction was written.
@@ -60,9 +60,6 @@ struct TransactionReceipts: Sendable {
         return frames[Self.apart | value] == nil ? nil : Self.apart | value
     }
 
-    /// Whether the frame of this receipt is part of a transaction that waits for it.
-    func awaits(_ receipt: UInt64) -> Bool { frames[receipt] != nil }
-
     /// The number of a frame that a COMMIT, whose own receipt has arrived, still waits for; nil for others.
     func oldestMissing(ofCommit receipt: UInt64) -> UInt64? {
         guard let commit = committed[receipt], commit.isReceived else { return nil }
@@ -74,14 +71,12 @@ struct TransactionReceipts: Sendable {
         number & apart == 0 ? nil : "\(prefix)\(number & ~apart)"
     }
 
-    /// COMMIT was written with this receipt; without one nothing waits. Returns the numbers of the frames that nothing waits
-    /// for.
-    mutating func committed(_ transaction: UInt32, receipt: UInt64?) -> [UInt64] {
-        guard awaited[transaction] != nil else { return [] }
+    /// COMMIT was written with this receipt; without one nothing waits.
+    mutating func committed(_ transaction: UInt32, receipt: UInt64?) {
+        guard awaited[transaction] != nil else { return }
         guard let receipt else { return forget(transaction) }
         commits[transaction] = receipt
         committed[receipt] = (transaction, false)
-        return []
     }
 
     /// The receipt with this number arrived. Returns true if it is that of a COMMIT whose other frames are still awaited.
@@ -100,9 +95,9 @@ struct TransactionReceipts: Sendable {
         return committed.removeValue(forKey: commit)?.isReceived == true ? commit : nil
     }
 
-    /// The wait for this receipt is over without it. Returns the numbers of the frames that nothing waits for any longer.
-    mutating func expired(_ receipt: UInt64) -> [UInt64] {
-        committed[receipt].map { forget($0.transaction) } ?? []
+    /// The wait for this receipt is over without it.
+    mutating func expired(_ receipt: UInt64) {
+        if let commit = committed[receipt] { forget(commit.transaction) }
     }
 
     /// The receipts of COMMIT frames that have arrived, though receipts of the other frames have not.
@@ -111,7 +106,8 @@ struct TransactionReceipts: Sendable {
     /// The transaction was aborted, so that the broker, which drops its frames, never confirms them. Returns the numbers of
     /// the awaited ones that are in the ``ReceiptTable``, or were until their time was over.
     mutating func aborted(_ transaction: UInt32) -> [UInt64] {
-        forget(transaction).sorted()
+        defer { forget(transaction) }
+        return frames.filter { $0.value == transaction && $0.key & Self.apart == 0 }.map(\.key).sorted()
     }
 
     /// A frame of an aborted transaction was awaited with this token.
@@ -122,12 +118,9 @@ struct TransactionReceipts: Sendable {
         return abortedTokens
     }
 
-    /// Returns the numbers of its frames that are in the ``ReceiptTable``, or were.
-    private mutating func forget(_ transaction: UInt32) -> [UInt64] {
+    private mutating func forget(_ transaction: UInt32) {
         if let commit = commits.removeValue(forKey: transaction) { committed[commit] = nil }
-        guard awaited.removeValue(forKey: transaction) != nil else { return [] }
-        defer { frames = frames.filter { $0.value != transaction } }
-        return frames.filter { $0.value == transaction && $0.key & Self.apart == 0 }.map { $0.key }
+        if awaited.removeValue(forKey: transaction) != nil { frames = frames.filter { $0.value != transaction } }
     }
 
     /// The connection ended. Numbers are not used again, so that a late receipt never fits.

@@ -108,7 +108,7 @@ import Testing
         #expect(client.deadline == nil)
     }
 
-    @Test func usersMayChooseTheReceiptID() throws {
+    @Test func usersMayChooseTheReceiptIDOfSubscribe() throws {
         let client = try ScriptedEngine.connected()
         try client.engine.subscribe(
             id: "1", destination: "/queue/a", headers: ["receipt": "dev:1-/queue/a"], token: 1, receiptToken: 7, at: 0)
@@ -121,18 +121,41 @@ import Testing
 
     @Test func chosenReceiptIDsMustBeFreeAndNotLookLikeOurs() throws {
         let client = try ScriptedEngine.connected()
-        func send(_ id: String, _ token: UInt64?) -> STOMPUsageError.Code? {
+        func subscribe(_ receipt: String, _ token: UInt64?) -> STOMPUsageError.Code? {
             client.misuse { e throws(STOMPUsageError) in
-                try e.engine.send(destination: "/q", headers: ["receipt": id], body: [], receiptToken: token, at: 0)
+                try e.engine.subscribe(
+                    id: "\(token ?? 0)", destination: "/q", headers: ["receipt": receipt], token: 1,
+                    receiptToken: token,
+                    at: 0)
             }
         }
-        #expect(send("a", 1) == nil)
-        #expect(send("a", 2) == .invalidReceiptID)
-        #expect(send("17", 2) == .invalidReceiptID)
-        #expect(send("", 2) == .invalidReceiptID)
-        #expect(send("b", nil) == .reservedHeader)
+        #expect(subscribe("a", 1) == nil)
+        for id in ["a", "17", "", "send-", "send-17"] { #expect(subscribe(id, 2) == .invalidReceiptID) }
+        #expect(subscribe("b", nil) == .reservedHeader)
         client.receive(receipt("a"))
-        #expect(send("a", 2) == nil)
+        #expect(subscribe("a", 2) == nil)
+        #expect(subscribe("send-17-a", 3) == nil)
+    }
+
+    @Test func `only SUBSCRIBE takes a receipt id of the user's own, and others say how to wait for one`() throws {
+        let client = try ScriptedEngine.connected()
+        let transaction = try client.engine.begin(at: 0)
+        let own: STOMPHeaders = ["receipt": "order-17"]
+        func expectRefusal(_ operation: (inout STOMPEngine) throws(STOMPUsageError) -> Void) {
+            let error = #expect(throws: STOMPUsageError.self) { try operation(&client.engine) }
+            #expect(error?.code == .reservedHeader)
+            #expect(error?.message.contains("pass a receipt token") == true)
+        }
+        expectRefusal { e throws(STOMPUsageError) in
+            try e.send(destination: "/q", headers: own, body: [], receiptToken: 1, at: 0)
+        }
+        expectRefusal { e throws(STOMPUsageError) in _ = try e.begin(headers: own, receiptToken: 1, at: 0) }
+        expectRefusal { e throws(STOMPUsageError) in
+            try e.commit(transaction, headers: own, receiptToken: 1, at: 0)
+        }
+        expectRefusal { e throws(STOMPUsageError) in try e.abort(transaction, headers: own, receiptToken: 1, at: 0) }
+        expectRefusal { e throws(STOMPUsageError) in try e.disconnect(headers: own, at: 0) }
+        #expect(client.engine.pendingReceipts == 0)
     }
 
     @Test func waitsAreBounded() throws {
@@ -160,9 +183,12 @@ import Testing
         configuration.maximumReceipts = 2
         let client = try ScriptedEngine.connected(configuration: configuration)
         let transaction = try client.engine.begin(at: 0)
-        try client.engine.send(
-            destination: "/q", headers: ownID.map { ["receipt": $0] } ?? [:], body: [], receiptToken: 1,
-            transaction: transaction, at: 0)
+        if let ownID {
+            try client.engine.subscribe(
+                id: "1", destination: "/q", headers: ["receipt": ownID], token: 1, receiptToken: 1, at: 0)
+        } else {
+            try client.engine.send(destination: "/q", body: [], receiptToken: 1, transaction: transaction, at: 0)
+        }
         for number: UInt64 in 2...32 {
             try client.engine.send(destination: "/q", body: [], receiptToken: number, at: 0)
             client.receive(receipt(number))
