@@ -79,7 +79,7 @@ public struct MQTTMessage: ReplyMessage {
 
     /// Never nil: a responder has to copy its Correlation Data (MQTT 5.0 4.10.2), so that a message without it
     /// is no reply, unlike in STOMP, where brokers drop such headers.
-    @usableFromInline package var correlation: [UInt8]? { properties.correlationData ?? [] }
+    @usableFromInline package var correlation: [UInt8]? { properties.correlationData }
 
     public var content: ArraySlice<UInt8> { payload }
     public var mediaType: String? { properties.contentType.map(MediaType.name(in:)) }

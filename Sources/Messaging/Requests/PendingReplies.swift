@@ -4,8 +4,7 @@ import Wire
 /// A message that may be the reply to a request.
 @usableFromInline
 package protocol ReplyMessage: ReceivedMessage {
-    /// What the request had to be answered with: correlation data, or a correlation id. Nil for a STOMP message without one,
-    /// never with MQTT.
+    /// The correlation data of MQTT, or the `correlation-id` of STOMP; nil without any.
     var correlation: [UInt8]? { get }
 }
 
@@ -61,13 +60,6 @@ package final class PendingReplies<Message: ReplyMessage, Failure: ClientError>:
     private var endedWhileWaiting = 0
     /// Requests that may have been sent, by their correlation.
     private var requests: [[UInt8]: Request] = [:]
-    /// Whether a request of this subscription that may have been sent has ended without its reply, which may still come.
-    private var owesReply = false
-    /// Whether a message without a correlation (STOMP only) came meanwhile, so that the responders do not copy it: the next request gets a
-    /// subscription with another address, where no reply to an earlier one can come.
-    private var needsNewAddress = false
-    /// Whether the subscription with the earlier address has not reported its end.
-    private var isLeavingAddress = false
     /// How many requests were registered.
     private var registeredCount: UInt64 = 0
 
@@ -114,21 +106,18 @@ package final class PendingReplies<Message: ReplyMessage, Failure: ClientError>:
 
     // MARK: On the loop's thread
 
-    /// Messages of the subscription arrived. One without a correlation (STOMP only) can only be meant for a request that is the
-    /// only one, if no reply to an earlier one is missing. Returns how many belong to no request.
+    /// Messages of the subscription arrived. Returns how many belong to no request.
     package func receive<Batch: DeliveryBatch>(_ batch: Batch) -> Int where Batch.Message == Message {
         var unmatched = 0
         for index in 0..<batch.count {
             let message = batch[index]
-            if let request = request(answeredBy: message) { end(request, .success(message)) } else { unmatched += 1 }
+            if let request = message.correlation.flatMap({ requests[$0] }) {
+                end(request, .success(message))
+            } else {
+                unmatched += 1
+            }
         }
         return unmatched
-    }
-
-    private func request(answeredBy message: Message) -> Request? {
-        if let correlation = message.correlation { return requests[correlation] }
-        if owesReply { needsNewAddress = true }
-        return owesReply || requests.count != 1 ? nil : requests.values.first
     }
 
     /// The replies to all requests that were sent are lost.
@@ -140,7 +129,6 @@ package final class PendingReplies<Message: ReplyMessage, Failure: ClientError>:
     package func connectionEnded(_ failure: Failure) {
         isPaused = true
         fail(failure)
-        (owesReply, needsNewAddress) = (false, false)
     }
 
     /// The subscription is in place again: requests can be sent.
@@ -151,14 +139,9 @@ package final class PendingReplies<Message: ReplyMessage, Failure: ClientError>:
 
     /// The subscription has ended: the next request makes another one.
     package func subscriptionEnded(_ failure: Failure) {
-        if isLeavingAddress {
-            isLeavingAddress = false
-            return
-        }
         subscription = nil
         isPaused = false
         fail(failure)
-        (owesReply, needsNewAddress) = (false, false)
         if isSubscribing { endedWhileSubscribing = failure } else { failWaiting(failure) }
     }
 
@@ -169,7 +152,6 @@ package final class PendingReplies<Message: ReplyMessage, Failure: ClientError>:
         }
         request.alarm = alarm
         alarm.set(deadline)
-        if needsNewAddress, requests.isEmpty { leaveAddress() }
         if let subscription, !isPaused { return register(request, subscription.address) }
         request.isWaiting = true
         waiting.append(request)
@@ -184,12 +166,6 @@ package final class PendingReplies<Message: ReplyMessage, Failure: ClientError>:
             }
             self.loop.execute { self.subscribed(result) }
         }
-    }
-
-    /// Unsubscribes, so that what was sent to the address of the subscription is not received any more.
-    private func leaveAddress() {
-        (owesReply, needsNewAddress, isLeavingAddress) = (false, false, true)
-        subscription = nil
     }
 
     private func subscribed(_ result: Result<Subscription, Failure>) {
@@ -239,10 +215,7 @@ package final class PendingReplies<Message: ReplyMessage, Failure: ClientError>:
     }
 
     private func end(_ request: Request, _ answer: Result<Message, Failure>) {
-        if requests[request.correlation] === request {
-            requests[request.correlation] = nil
-            if case .failure = answer { owesReply = true }
-        }
+        if requests[request.correlation] === request { requests[request.correlation] = nil }
         request.alarm?.set(.max)
         request.alarm = nil
         if case .failure(let failure) = answer { request.address.end(.failure(failure)) }

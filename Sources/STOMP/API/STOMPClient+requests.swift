@@ -8,9 +8,9 @@ extension STOMPClient {
     ///
     /// Works with RabbitMQ, ActiveMQ and the loopback broker. The receiver sends its reply to the request's `reply-to` and
     /// copies its `correlation-id`, as `reply(to:with:)` does. Many requests may
-    /// wait at the same time. A reply without a `correlation-id` is taken if only one request waits and no earlier one of the
-    /// connection has ended without its reply. Otherwise it is dropped, because it may be the late reply to that; the next
-    /// request then uses another queue. While the client reconnects or is suspended, a request is sent once it is connected again.
+    /// wait at the same time. A reply without the `correlation-id` of a request that waits is dropped, and
+    /// ``STOMPEvent/unmatchedMessages(_:)`` counts it: for services that do not copy it see <doc:GettingStarted>. While the client
+    /// reconnects or is suspended, a request is sent once it is connected again.
     /// - Parameters:
     ///   - body: the body of the request: any sequence of bytes, such as an array or `Data`.
     ///   - destination: where the request is sent to.

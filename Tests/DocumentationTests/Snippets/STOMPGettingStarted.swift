@@ -90,6 +90,14 @@ func tellPrices(client: STOMPClient) async throws {
     }
 }
 
+func askAServiceWithoutCorrelation(client: STOMPClient) async throws -> String? {
+    let options = STOMPSendOptions(replyTo: "/queue/prices.for-ann")
+    let answers = try await client.subscribe(to: "/queue/prices.for-ann")
+    try await client.send("pizza", to: "/queue/prices", options: options)
+    for try await answer in answers { return answer.text }
+    return nil
+}
+
 func makeOrderClient() -> STOMPClient {
     var configuration = STOMPConfiguration()
     configuration.host = "shop"

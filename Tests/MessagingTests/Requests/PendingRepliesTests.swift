@@ -44,17 +44,6 @@ private final class ReplyBatch: DeliveryBatch {
 
 private final class Handle: Sendable {}
 
-/// Ends its subscription when it is released, as the clients' handles do.
-private final class EndingHandle: Sendable {
-    private let ended: @Sendable () -> Void
-
-    init(_ ended: @escaping @Sendable () -> Void) {
-        self.ended = ended
-    }
-
-    deinit { EventLoop.shared.execute(ended) }
-}
-
 /// What became of requests.
 private final class Log: Sendable {
     let sent = Atomic(0)
@@ -155,77 +144,22 @@ struct PendingRepliesTests {
         #expect(try await first.text == "x")
     }
 
-    @Test func `a message without a correlation is the reply to the only request, and to none of several`() async throws
+    @Test func `a message without the correlation of a request is the reply to none, also if only one waits`()
+        async throws
     {
         let replies = Replies(loop: .shared) { _ in Replies.Subscription(address: "", handle: Handle()) }
         let only = try await replies.reply(correlation: [1], within: .seconds(60), late: Failure.late.message) { _ in
             answer(
-                replies, [Reply(correlation: [9], text: "another's"), Reply(correlation: nil, text: "x")], unmatched: 1)
+                replies,
+                [
+                    Reply(correlation: [9], text: "another's"), Reply(correlation: nil, text: "whose?"),
+                    Reply(correlation: [1], text: "x"),
+                ], unmatched: 2)
         }
         #expect(only.text == "x")
-        let sent = PendingCall<Void>()
-        async let other = replies.reply(correlation: [2], within: .seconds(60), late: Failure.late.message) { _ in
-            sent.end(())
-        }
-        await sent.answer()
-        _ = try await replies.reply(correlation: [3], within: .seconds(60), late: Failure.late.message) { _ in
-            answer(replies, [Reply(correlation: [3], text: "y")])
-        }
-        let third = try await replies.reply(correlation: [4], within: .seconds(60), late: Failure.late.message) { _ in
-            answer(replies, [Reply(correlation: nil, text: "whose?")], unmatched: 1)
-            answer(replies, [Reply(correlation: [2], text: "a"), Reply(correlation: [4], text: "b")])
-        }
-        #expect(third.text == "b")
-        #expect(try await other.text == "a")
     }
 
-    /// The first request ends without its reply, which comes while the second one waits.
-    @Test(arguments: [true, false])
-    func `a late reply without a correlation is not the reply to the next request`(isCancelled: Bool) async throws {
-        let subscriptions = Atomic(0)
-        let replies = Replies(loop: .shared) { replies in
-            let number = subscriptions.add(1, ordering: .relaxed).newValue
-            let handle = EndingHandle { [weak replies] in replies?.subscriptionEnded(.disconnectedByUser) }
-            return Replies.Subscription(address: "\(number)", handle: handle)
-        }
-        // With a subscription the next request is sent at once, however short its time is.
-        _ = try await replies.reply(correlation: [0], within: .seconds(60), late: Failure.late.message) { _ in
-            answer(replies, [Reply(correlation: [0], text: "")])
-        }
-        if isCancelled {
-            let sent = PendingCall<Void>()
-            let cancelled = Task {
-                try await replies.reply(correlation: [1], within: .seconds(60), late: Failure.late.message) { _ in
-                    sent.end(())
-                }
-            }
-            await sent.answer()
-            cancelled.cancel()
-            await #expect(throws: Failure.cancelledWait) { try await cancelled.value }
-        } else {
-            await #expect(throws: Failure.late) {
-                try await replies.reply(correlation: [1], within: .milliseconds(1), late: Failure.late.message) { _ in }
-            }
-        }
-        let second = try await replies.reply(correlation: [2], within: .seconds(60), late: Failure.late.message) { _ in
-            answer(replies, [Reply(correlation: nil, text: "the first")], unmatched: 1)
-            answer(replies, [Reply(correlation: [2], text: "the second")])
-        }
-        #expect(second.text == "the second" && subscriptions.load(ordering: .relaxed) == 1)
-        // Nothing of the first request can come to another address, so that a message without a correlation is taken again.
-        for number in 3..<5 {
-            let later = try await replies.reply(
-                correlation: [UInt8(number)], within: .seconds(60), late: Failure.late.message
-            ) { address in
-                #expect(address == "2")
-                answer(replies, [Reply(correlation: nil, text: "\(number)")])
-            }
-            #expect(later.text == "\(number)")
-        }
-        #expect(subscriptions.load(ordering: .relaxed) == 2)
-    }
-
-    @Test func `what was sent over a connection that has ended owes no reply on the next one`() async throws {
+    @Test func `requests fail with their connection, and the next one is sent when it has subscribed`() async throws {
         let replies = Replies(loop: .shared) { _ in Replies.Subscription(address: "", handle: Handle()) }
         await #expect(throws: Failure.lost) {
             try await replies.reply(correlation: [1], within: .seconds(60), late: Failure.late.message) { _ in
@@ -236,7 +170,7 @@ struct PendingRepliesTests {
             }
         }
         let second = try await replies.reply(correlation: [2], within: .seconds(60), late: Failure.late.message) { _ in
-            answer(replies, [Reply(correlation: nil, text: "x")])
+            answer(replies, [Reply(correlation: [1], text: "late"), Reply(correlation: [2], text: "x")], unmatched: 1)
         }
         #expect(second.text == "x")
     }
