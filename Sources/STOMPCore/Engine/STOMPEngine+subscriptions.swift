@@ -165,7 +165,9 @@ extension STOMPEngine {
         if let subscription {
             try checkAckMode(message, subscription)
         }
-        let place = try number.map { (number) throws(STOMPUsageError) in try unansweredPlace(of: number) }
+        let place = try number.map { (number) throws(STOMPUsageError) in
+            try unansweredPlace(of: number, in: transaction)
+        }
         let naming = reader.rawValue(of: version == .v12 ? "ack" : "message-id", in: message)
         guard let naming, version != .v11 || subscription != nil else {
             throw STOMPUsageError(
@@ -200,13 +202,14 @@ extension STOMPEngine {
     private mutating func answered(
         _ message: STOMPMessageNumber, at place: Int, alone: Bool = false, in transaction: STOMPTransaction?
     ) {
-        subscriptions.answer(message.number, at: place, alone: alone, inTransaction: transaction != nil)
-        guard let transaction else { return }
-        transactions[transaction.number]?.answers.append(.init(message: message, isAlone: alone))
+        subscriptions.answer(message.number, at: place, alone: alone, in: transaction?.number)
+        if let transaction { transactions[transaction.number]?.answers.append(message) }
     }
 
-    /// The place of the subscription of a message that is unanswered.
-    private func unansweredPlace(of message: STOMPMessageNumber) throws(STOMPUsageError) -> Int {
+    /// The place of the subscription of a message that is unanswered, and that may be answered in this transaction.
+    private func unansweredPlace(
+        of message: STOMPMessageNumber, in transaction: STOMPTransaction?
+    ) throws(STOMPUsageError) -> Int {
         guard let place = subscriptions.entries.firstIndex(where: { $0.token == message.subscription }) else {
             throw STOMPUsageError(
                 .unknownSubscription, "The subscription of the message has ended. \(profile.unansweredAdvice)")
@@ -216,6 +219,12 @@ extension STOMPEngine {
             subscriptions.entries[place].ackMode == .client
                 ? "This message, or a later one, has already been acknowledged or rejected; in the mode client that also answers all earlier messages. Answer only the last one."
                 : "The message has been acknowledged or rejected already. Answer each message once.")
+        if let transaction {
+            try require(
+                !subscriptions.entries[place].unanswered.isHeld(against: transaction.number), .invalidOption,
+                "Another open transaction has answered messages of this subscription. In the mode client an answer is for all earlier messages, so that one transaction at a time may answer. Commit or abort the other one first, or subscribe with clientIndividual."
+            )
+        }
         return place
     }
 

@@ -17,7 +17,7 @@ struct OpenTransaction: Sendable {
     /// The name that its user has given it; empty without one.
     var name = ""
     /// The answers to messages that are part of it.
-    var answers: [UnansweredMessages.Answer] = []
+    var answers: [STOMPMessageNumber] = []
 }
 
 extension STOMPEngine {
@@ -61,7 +61,9 @@ extension STOMPEngine {
         let number = receipts.nextNumber
         try writeTransaction("COMMIT", transaction, headers, receiptToken, at: now)
         transactionReceipts.committed(transaction.number, receipt: receiptToken == nil ? nil : number)
-        if let open = transactions.removeValue(forKey: transaction.number) { subscriptions.confirm(open.answers) }
+        if let open = transactions.removeValue(forKey: transaction.number) {
+            subscriptions.transactionEnded(transaction.number, open.answers, isAborted: false)
+        }
         receiptWait.restart(at: now)
     }
 
@@ -78,7 +80,7 @@ extension STOMPEngine {
         let withheld = transactionReceipts.aborted(transaction.number)
         if !withheld.isEmpty { endWaits(of: withheld, at: now) }
         if let open = transactions.removeValue(forKey: transaction.number) {
-            subscriptions.takeBack(open.answers, others: transactions.values.flatMap { $0.answers })
+            subscriptions.transactionEnded(transaction.number, open.answers, isAborted: true)
         }
         receiptWait.restart(at: now)
     }

@@ -90,29 +90,17 @@ struct SubscriptionTable {
     }
 
     /// A message of an entry is answered, in mode `client` with those before it unless it is `alone`.
-    mutating func answer(_ number: UInt64, at index: Int, alone: Bool, inTransaction: Bool) {
-        entries[index].unanswered.answer(number, alone: alone, inTransaction: inTransaction)
+    mutating func answer(_ number: UInt64, at index: Int, alone: Bool, in transaction: UInt32?) {
+        entries[index].unanswered.answer(number, alone: alone, in: transaction)
     }
 
-    /// The transaction of the answers was committed.
-    mutating func confirm(_ answers: [UnansweredMessages.Answer]) {
-        for answer in answers {
-            guard let index = entries.firstIndex(where: { $0.token == answer.message.subscription }) else { continue }
-            entries[index].unanswered.confirm(answer)
-        }
-    }
-
-    /// The transaction of the answers was aborted, so that they do not count.
-    ///
-    /// - Parameter others: the answers that are part of transactions that are still open.
-    mutating func takeBack(_ answers: [UnansweredMessages.Answer], others: [UnansweredMessages.Answer]) {
+    /// The transaction of these answers was committed, or aborted so that they do not count.
+    mutating func transactionEnded(_ transaction: UInt32, _ answers: [STOMPMessageNumber], isAborted: Bool) {
         guard !answers.isEmpty else { return }
-        var ended = Dictionary(grouping: answers) { $0.message.subscription }
-        let open = Dictionary(grouping: others) { $0.message.subscription }
+        let ended = Dictionary(grouping: answers) { $0.subscription }
         for index in entries.indices {
-            let token = entries[index].token
-            guard let own = ended.removeValue(forKey: token) else { continue }
-            entries[index].unanswered.takeBack(own, others: open[token] ?? [])
+            guard let own = ended[entries[index].token] else { continue }
+            entries[index].unanswered.transactionEnded(transaction, own, isAborted: isAborted)
         }
     }
 

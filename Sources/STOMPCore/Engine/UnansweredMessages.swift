@@ -17,22 +17,13 @@ public struct STOMPMessageNumber: Sendable, Hashable {
 /// has rejected alone. In mode `client-individual` each has a bit; words without a bit are not stored, so that the memory
 /// follows the messages that are unanswered, which the broker's prefetch bounds.
 struct UnansweredMessages: Sendable {
-    /// An answer that is part of a transaction.
-    struct Answer: Sendable {
-        let message: STOMPMessageNumber
-        /// Whether it is for its own message only, in mode `client` too.
-        let isAlone: Bool
-    }
-
     private let isCumulative: Bool
     /// The number that the next message gets.
     private(set) var next: UInt64 = 0
     /// The answers that were given, those of open transactions included.
     private var given = Answers()
-    /// In mode `client`: the answers that no abort takes back, where others were given too.
-    private var firm: Answers?
-    /// In mode `client`: the number of answers that are part of open transactions.
-    private var open = 0
+    /// In mode `client`: the open transaction that has answered, and the answers that count without it.
+    private var open: (transaction: UInt32, rest: Answers)?
 
     /// The number of messages that are unanswered.
     var count: Int { Int(next) - given.count }
@@ -53,49 +44,38 @@ struct UnansweredMessages: Sendable {
 
     /// An unanswered message is answered, in mode `client` with those before it unless it is `alone`.
     ///
-    /// - Parameter inTransaction: whether the answer is part of a transaction, so that `confirm` or `takeBack` follows.
-    mutating func answer(_ number: UInt64, alone: Bool = false, inTransaction: Bool = false) {
+    /// - Parameter transaction: what the answer is part of, so that `transactionEnded` follows. In mode `client` no other
+    ///   open one may have answered.
+    mutating func answer(_ number: UInt64, alone: Bool = false, in transaction: UInt32? = nil) {
         guard isCumulative else {
             given.clearBit(number)
             given.count += 1
             return
         }
-        if !inTransaction {
-            firm?.add(number, alone: alone)
+        if let transaction {
+            assert(!isHeld(against: transaction))
+            if open == nil { open = (transaction, given) }
         } else {
-            if firm == nil { firm = given }
-            open += 1
+            open?.rest.add(number, alone: alone)
         }
         given.add(number, alone: alone)
     }
 
-    /// The transaction of the answer was committed.
-    mutating func confirm(_ answer: Answer) {
-        guard firm != nil else { return }
-        firm?.add(answer.message.number, alone: answer.isAlone)
-        closed(1)
-    }
+    /// Whether another transaction has answered in mode `client`, and is open: an abort could not tell their answers apart.
+    func isHeld(against transaction: UInt32) -> Bool { open.map { $0.transaction != transaction } ?? false }
 
-    /// The transaction of the answers was aborted, so that they do not count.
-    ///
-    /// - Parameter others: the answers that are part of transactions that are still open.
-    mutating func takeBack(_ answers: [Answer], others: [Answer]) {
-        guard isCumulative else {
-            for answer in answers where answer.message.number < next && !contains(answer.message.number) {
-                given.setBit(answer.message.number)
+    /// The transaction of these answers was committed, or aborted so that they do not count.
+    mutating func transactionEnded(_ transaction: UInt32, _ answers: [STOMPMessageNumber], isAborted: Bool) {
+        if isCumulative {
+            guard let ended = open, ended.transaction == transaction else { return }
+            if isAborted { given = ended.rest }
+            open = nil
+        } else if isAborted {
+            for answer in answers where answer.number < next && !contains(answer.number) {
+                given.setBit(answer.number)
                 given.count -= 1
             }
-            return
         }
-        guard let firm else { return }
-        given = firm
-        for answer in others { given.add(answer.message.number, alone: answer.isAlone) }
-        closed(answers.count)
-    }
-
-    private mutating func closed(_ answers: Int) {
-        open -= answers
-        if open <= 0 { (firm, open) = (nil, 0) }
     }
 }
 

@@ -11,13 +11,19 @@ import Wire
         var received: UInt64 = 0
         /// By answers that count.
         var answered: Set<UInt64> = []
-        /// The answers of open transactions, with the messages that each answers.
-        var transactions: [[(answer: UnansweredMessages.Answer, messages: Set<UInt64>)]] = []
+        /// The answers of open transactions, with the messages that each answers, by the transactions' numbers.
+        var transactions: [UInt32: [(answer: STOMPMessageNumber, messages: Set<UInt64>)]] = [:]
+        var lastTransaction: UInt32 = 0
 
         var unanswered: Set<UInt64> {
             var rest = Set(0..<received).subtracting(answered)
-            for (_, messages) in transactions.joined() { rest.subtract(messages) }
+            for (_, messages) in transactions.values.joined() { rest.subtract(messages) }
             return rest
+        }
+
+        /// Whether another transaction has answered, so that this one may not.
+        func isHeld(against transaction: UInt32) -> Bool {
+            mode == .client && transactions.contains { $0.key != transaction && !$0.value.isEmpty }
         }
 
         func messages(_ number: UInt64, alone: Bool) -> Set<UInt64> {
@@ -40,7 +46,9 @@ import Wire
                     messages.received()
                     model.received += 1
                 case 4..<6: answer(&messages, &model, rejects: rejects, &generator)
-                case 6: if model.transactions.count < 3 { model.transactions.append([]) }
+                case 6 where model.transactions.count < 3:
+                    model.lastTransaction += 1
+                    model.transactions[model.lastTransaction] = []
                 default: end(&messages, &model, &generator)
                 }
                 #expect(messages.count == model.unanswered.count)
@@ -59,12 +67,15 @@ import Wire
         #expect(messages.contains(number) == isUnanswered)
         guard isUnanswered else { return }
         let alone = model.mode == .client && rejects && Bool.random(using: &generator)
-        let index = Int.random(in: 0...model.transactions.count, using: &generator)
+        let open = model.transactions.keys.sorted()
+        let index = Int.random(in: 0...open.count, using: &generator)
+        let transaction = index < open.count ? open[index] : nil
+        for other in open { #expect(messages.isHeld(against: other) == model.isHeld(against: other)) }
+        if let transaction, model.isHeld(against: transaction) { return }
         let answered = model.messages(number, alone: alone)
-        messages.answer(number, alone: alone, inTransaction: index < model.transactions.count)
-        if index < model.transactions.count {
-            let message = STOMPMessageNumber(subscription: 1, number: number)
-            model.transactions[index].append((.init(message: message, isAlone: alone), answered))
+        messages.answer(number, alone: alone, in: transaction)
+        if let transaction {
+            model.transactions[transaction]?.append((STOMPMessageNumber(subscription: 1, number: number), answered))
         } else {
             model.answered.formUnion(answered)
         }
@@ -74,16 +85,11 @@ import Wire
     private func end(
         _ messages: inout UnansweredMessages, _ model: inout Model, _ generator: inout SeededGenerator
     ) {
-        guard let index = model.transactions.indices.randomElement(using: &generator) else { return }
-        let ended = model.transactions.remove(at: index)
-        if Bool.random(using: &generator) {
-            for (answer, answered) in ended {
-                messages.confirm(answer)
-                model.answered.formUnion(answered)
-            }
-        } else {
-            messages.takeBack(ended.map(\.answer), others: model.transactions.joined().map(\.answer))
-        }
+        guard let number = model.transactions.keys.sorted().randomElement(using: &generator) else { return }
+        let ended = model.transactions.removeValue(forKey: number) ?? []
+        let isAborted = Bool.random(using: &generator)
+        messages.transactionEnded(number, ended.map(\.answer), isAborted: isAborted)
+        if !isAborted { for (_, answered) in ended { model.answered.formUnion(answered) } }
     }
 
     @Test func `an engine counts what a subscription leaves unanswered`() throws {
@@ -181,16 +187,18 @@ import Wire
     }
 
     @Test(arguments: [true, false])
-    func `an abort does not take back what another transaction has acknowledged`(commits: Bool) throws {
+    func `in mode client one transaction at a time acknowledges`(commits: Bool) throws {
         let client = try Self.client(server: "RabbitMQ/3.10.8", messages: 5)
         let (first, second) = (try client.engine.begin(at: 0), try client.engine.begin(at: 0))
-        #expect(Self.ack(client, 2, first) == nil && Self.ack(client, 4, second) == nil)
-        if commits { try client.engine.commit(second, at: 0) }
-        try client.engine.abort(first, at: 0)
-        #expect(client.engine.unansweredCount == 0)
-        #expect(Self.ack(client, 4) == .alreadyAnswered)
-        if !commits { try client.engine.abort(second, at: 0) }
-        #expect(client.engine.unansweredCount == (commits ? 0 : 5))
+        #expect(Self.ack(client, 1, first) == nil && Self.ack(client, 2, first) == nil)
+        _ = client.takeOutput()
+        #expect(Self.ack(client, 4, second) == .invalidOption && Self.nack(client, 4, second) == .invalidOption)
+        #expect(client.takeOutput().isEmpty && client.engine.unansweredCount == 2)
+        if commits { try client.engine.commit(first, at: 0) } else { try client.engine.abort(first, at: 0) }
+        #expect(client.engine.unansweredCount == (commits ? 2 : 5))
+        #expect(Self.ack(client, 4, second) == nil)
+        try client.engine.abort(second, at: 0)
+        #expect(client.engine.unansweredCount == (commits ? 2 : 5))
     }
 
     @Test func `elsewhere a rejection in mode client is for the messages before it too`() throws {

@@ -587,12 +587,12 @@ extension STOMPEngine {
             for number in 0..<entry.unanswered.next { writer.put(entry.unanswered.contains(number)) }
             // What is unanswered after an abort.
             var rest = entry.unanswered
-            rest.takeBack(transactions.values.flatMap { $0.answers }, others: [])
+            for (number, open) in transactions { rest.transactionEnded(number, open.answers, isAborted: true) }
             for number in 0..<rest.next { writer.put(rest.contains(number)) }
         }
         writer.put(transactions.count)
         for (_, open) in transactions.sorted(by: { $0.key < $1.key }) {
-            writer.put(open.answers.map { Int($0.message.number) })
+            writer.put(open.answers.map { Int($0.number) })
         }
         writer.put(pendingReceipts)
         writer.put(owedReceipt != 0, transactionReceipts.isEmpty)
