@@ -172,53 +172,23 @@ extension STOMPEngine {
     }
 
     private mutating func handleError(_ bytes: RawSpan, _ base: Int, into effects: inout STOMPEffects) {
-        let frame = STOMPFrame(scanner, in: bytes, from: base, version: version)
-        end(by: STOMPServerError(frame), bytes, base, into: &effects)
-    }
-
-    /// Ends the connection by an ERROR whose end did not arrive, or whose end is wrong; returns false if there is none.
-    mutating func endByUnfinishedError(
-        flaw: String = " The end of the server's ERROR frame did not arrive: see the server's log for the rest.",
-        into effects: inout STOMPEffects
-    ) -> Bool {
-        guard let error = unfinishedError else { return false }
-        let kept = unfinished
-        // UInt8 has no padding, so all bytes are initialised.
-        end(by: error, unsafe kept.span.bytes, 0, flaw: flaw, into: &effects)
-        return true
-    }
-
-    /// Ends the connection by an ERROR, which the scanner has found in `bytes`.
-    ///
-    /// - Parameter flaw: what keeps the ERROR from being read as a whole; empty for one that was.
-    private mutating func end(
-        by error: STOMPServerError, _ bytes: RawSpan, _ base: Int, flaw: String = "", into effects: inout STOMPEffects
-    ) {
+        unfinished = []
+        let error = STOMPServerError(STOMPFrame(scanner, in: bytes, from: base, version: version))
         effects.report(.errorReceived(error))
-        if phase == .connecting {
-            let isAboutCredentials = STOMPBrokerProfile.refusesCredentials(error)
-            let hint = isAboutCredentials ? configuration.connect.credentialsHint : ""
-            return fail(
-                STOMPConnectionFailure(
-                    isAboutCredentials ? .credentialsRefused : .refused,
-                    "The server refused the connection: \(error.sentence)\(hint)\(flaw)", error: error),
-                waits: .connectionLost, into: &effects)
-        }
+        var failure = failure(by: error)
+        if phase == .connecting { return fail(failure, waits: .connectionLost, into: &effects) }
         // What ERROR refuses is not a COMMIT whose receipt has arrived: whether its messages arrived is unknown.
         for number in transactionReceipts.heldBack {
             guard let token = receipts.take(number) else { continue }
             effects.completions.append(STOMPReceiptCompletion(token: token, outcome: .sessionEnded))
         }
-        var message = "The server ended the session: \(error.sentence)"
         let isNamed = scanner.receiptID.isSet || (phase == .connected && scanner.subscription.isSet)
         if isNamed {
             if let destination = refuseFrame(bytes, base, into: &effects) {
-                message =
+                failure.message =
                     "The server ended the session because of the subscription to '\(destination)': \(error.sentence) Check whether that destination still exists; the next connection subscribes again."
             }
-        } else if flaw.isEmpty, phase == .connected, !profile.errorNamesReceipt,
-            !error.mentions(anyOf: profile.errorsAboutNoFrame)
-        {
+        } else if phase == .connected, !profile.errorNamesReceipt, !error.mentions(anyOf: profile.errorsAboutNoFrame) {
             // The only waiter; of several the oldest is the best guess, since servers handle frames in order.
             let outcome: STOMPReceiptCompletion.Outcome = receipts.pending == 1 ? .refused : .presumablyRefused
             if let token = receipts.takeOldest() {
@@ -226,8 +196,22 @@ extension STOMPEngine {
             }
         }
         if phase == .leaving { return finishDisconnect(into: &effects) }
-        fail(
-            STOMPConnectionFailure(.error, message + flaw, error: error), waits: .sessionEnded, into: &effects)
+        fail(failure, waits: .sessionEnded, into: &effects)
+    }
+
+    /// The failure of a connection that an ERROR ends.
+    ///
+    /// - Parameter flaw: what keeps the ERROR from being read as a whole; empty for one that was.
+    func failure(by error: STOMPServerError, _ flaw: String = "") -> STOMPConnectionFailure {
+        guard phase == .connecting else {
+            return STOMPConnectionFailure(
+                .error, "The server ended the session: \(error.sentence)\(flaw)", error: error)
+        }
+        let isAboutCredentials = STOMPBrokerProfile.refusesCredentials(error)
+        let hint = isAboutCredentials ? configuration.connect.credentialsHint : ""
+        return STOMPConnectionFailure(
+            isAboutCredentials ? .credentialsRefused : .refused,
+            "The server refused the connection: \(error.sentence)\(hint)\(flaw)", error: error)
     }
 
     /// Refuses the frame that an ERROR names by its receipt, or the SUBSCRIBE of the subscription that it names. Returns the
@@ -236,9 +220,6 @@ extension STOMPEngine {
     /// An ERROR about a subscription is no answer to another frame: RabbitMQ sends it when it cancels the subscription, for
     /// example because its queue is gone.
     private mutating func refuseFrame(_ bytes: RawSpan, _ base: Int, into effects: inout STOMPEffects) -> String? {
-        let name = scanner.receiptID.isSet ? scanner.receiptID : scanner.subscription
-        // Only the beginning of an ERROR without an end is kept.
-        guard base + Int(name.end) <= bytes.byteCount else { return nil }
         var (number, destination): (UInt64?, String?)
         if scanner.receiptID.isSet {
             number = receiptNumber(bytes, base)

@@ -23,7 +23,7 @@ extension STOMPEngine {
     /// The stream has ended, by whomever. All waits end; one end is reported unless it was before.
     public mutating func connectionClosed(at now: Int64, into effects: inout STOMPEffects) {
         let isReported = phase == .closed || phase == .closing
-        if !isReported, !endByUnfinishedError(into: &effects) { endByClosing(at: now, into: &effects) }
+        if !isReported { endByClosing(at: now, into: &effects) }
         clearConnection()
         phase = .closed
     }
@@ -114,9 +114,6 @@ extension STOMPEngine {
         if now >= receipts.nextDeadline, !isLate, isReadingFrame(at: now) {
             receipts.postponeOldest(until: now.advanced(byNanoseconds: max(1, configuration.receiptTimeout / 16)))
         }
-        // Nothing follows an ERROR, so that its end is not waited for any longer than a receipt.
-        let isOverdue = isLate || (now >= receipts.nextDeadline && timing.isReading)
-        if isOverdue, endByUnfinishedError(into: &effects) { return }
         while now >= receipts.nextDeadline, let oldest = receipts.oldest,
             let token = receipts.expireOldest(
                 timeRead: timing.timeRead(at: now), timeout: configuration.receiptTimeout)
@@ -128,7 +125,6 @@ extension STOMPEngine {
         if now >= unreadDeadline { expireUnread(at: now, into: &effects) }
         if isLate { return failForReceipts(owed, into: &effects) }
         if now >= timing.readDeadline {
-            if endByUnfinishedError(into: &effects) { return }
             let message =
                 timing.isHeldUp
                 ? tookNothing(for: "two and a half times the agreed heart-beat of \(heartBeat.incoming) ms")
@@ -186,7 +182,6 @@ extension STOMPEngine {
 
     private mutating func handlePhaseTimeout(at now: Int64, into effects: inout STOMPEffects) {
         phaseDeadline = .max
-        if phase != .connected, endByUnfinishedError(into: &effects) { return }
         switch phase {
         case .closed, .closing: break
         case .connected: reportAborted(into: &effects)
@@ -210,11 +205,19 @@ extension STOMPEngine {
         effects.report(.disconnected)
     }
 
-    /// The connection failed: waits end first, so that the event is the last of the effects.
+    /// The connection failed: waits end first, so that the event is the last of the effects. What could be read of an ERROR whose
+    /// end did not arrive, or is wrong, is the reason then.
     mutating func fail(
         _ failure: STOMPConnectionFailure, waits outcome: STOMPReceiptCompletion.Outcome,
         into effects: inout STOMPEffects
     ) {
+        var (failure, outcome) = (failure, outcome)
+        if let error = takeUnfinishedError() {
+            effects.report(.errorReceived(error))
+            var flaw = " The end of the server's ERROR frame did not arrive: see the server's log for the rest."
+            if case .violation = failure.reason { flaw = " The server's ERROR frame is invalid: \(failure.message)" }
+            (failure, outcome) = (self.failure(by: error, flaw), .sessionEnded)
+        }
         end(waits: outcome, into: &effects)
         effects.report(.connectionFailed(failure))
     }

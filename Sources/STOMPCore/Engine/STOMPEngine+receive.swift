@@ -60,20 +60,23 @@ extension STOMPEngine {
         unfinished = bytes.bytes(in: base..<min(bytes.byteCount, base + most))
     }
 
-    /// The ERROR whose end has not arrived, as far as it has; nil without a header, since a server of another protocol may
-    /// write the same word.
-    var unfinishedError: STOMPServerError? {
-        guard role == .client, scanner.command == .error, !unfinished.isEmpty else { return nil }
-        let headers = unfinishedHeaders
-        if headers.fields.isEmpty { return nil }
+    /// The text of an ERROR that has not ended, or that breaks the protocol, as far as it can be read; nil without any, since a
+    /// server of another protocol may write the same word.
+    mutating func takeUnfinishedError() -> STOMPServerError? {
+        guard role == .client, scanner.command == .error else { return nil }
+        let (kept, text) = (unfinished, unfinishedHeaders["message"])
+        unfinished = []
         // UInt8 has no padding, so all bytes are initialised.
-        let bytes = unsafe unfinished.span.bytes
+        let bytes = unsafe kept.span.bytes
         let start = scanner.bodyStart == 0 ? bytes.byteCount : min(scanner.bodyStart, bytes.byteCount)
         // What follows NUL is not text, even if `content-length` includes it.
         let end = bytes.firstOffset(of: 0, from: start, to: bytes.byteCount) ?? bytes.byteCount
+        guard text != nil || end > start else { return nil }
+        let headers: STOMPHeaders = text.map { ["message": $0] } ?? [:]
         return STOMPServerError(STOMPFrame(.error, headers: headers, body: bytes.bytes(in: start..<end)))
     }
 
+    /// The headers of a frame that has not ended, as far as they have arrived.
     private var unfinishedHeaders: STOMPHeaders {
         // UInt8 has no padding, so all bytes are initialised.
         let bytes = unsafe unfinished.span.bytes
@@ -130,12 +133,10 @@ extension STOMPEngine {
                 receipt = STOMPHeaderReader(version: version).string(in: bytes, range)
             }
             writeError(violation.message, receiptID: receipt)
-        } else if scanner.command == .error, scanner.bodyStart > 0 {
-            // What the server says matters more than how it is framed.
+        } else {
             unfinished = []
-            noteUnfinished(bytes, base)
-            let flaw = " The server's ERROR frame is invalid: \(violation.message)"
-            if endByUnfinishedError(flaw: flaw, into: &effects) { return }
+            // What the server says matters more than how it is framed.
+            if scanner.command == .error, scanner.bodyStart > 0 { noteUnfinished(bytes, base) }
         }
         var failure = STOMPConnectionFailure(
             violation.code == .versionMismatch ? .versionMismatch : .violation(violation.code), violation.message)

@@ -58,35 +58,6 @@ import Transport
         await client.disconnect()
     }
 
-    @Test(arguments: ["receipt-id", "subscription"])
-    func `a subscription that an ERROR refuses whose end did not arrive is not subscribed again`(header: String)
-        async throws
-    {
-        let server = FakeServer()
-        let client = server.client {
-            $0.reconnect.initialDelay = .milliseconds(1)
-            $0.reconnect.maximumDelay = .milliseconds(1)
-        }
-        let messages = client.subscription(to: "/queue/secret")
-        await client.start()
-        // One that names no receipt may be about a frame without one, so that it has to come twice.
-        for number in 0..<(header == "receipt-id" ? 1 : 2) {
-            let connection = try await server.accept(number)
-            let value = try await connection.expect("SUBSCRIBE", header == "receipt-id" ? "receipt" : "id")
-            connection.send("ERROR\n\(header):\(value)\nmessage:not allowed\ncontent-le")
-            connection.close()
-        }
-        // Ended by `disconnect()` if it is not by the errors.
-        let reading = Task { for try await _ in messages {} }
-        let next = try await server.accept(header == "receipt-id" ? 1 : 2)
-        try await client.connect()
-        try await client.send("x", to: "/queue/other")
-        #expect(try await next.expect("SEND", "destination") == "/queue/other")
-        next.close()
-        await client.disconnect()
-        await expectError(.refused, containing: "/queue/secret") { try await reading.value }
-    }
-
     @Test(arguments: [true, false])
     func `a connection that ends after a long silence without heart-beats may have been ended by a proxy`(asks: Bool)
         async throws
