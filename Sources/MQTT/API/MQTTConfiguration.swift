@@ -204,10 +204,6 @@ public struct MQTTConfiguration: Sendable, Equatable, CustomStringConvertible {
     public var queuesQoS0WhileOffline = false
     /// What happens to a message when the queue is full. Default: it is rejected.
     public var queueOverflow = QueueOverflow.reject
-    /// Which message of the queue is sent first, of those that were never sent. Default: the oldest.
-    ///
-    /// What was sent is repeated in the order of its sending. With a ``sessionStore`` the oldest is always sent first.
-    public var queueOrder = QueueOrder.oldestFirst
     /// The number of messages that wait for a connection or for room among those in flight. Default: 10,000.
     public var maximumQueuedMessages = 10_000
     /// Bytes of the topics, payloads and properties of messages that wait. Default: 16,777,216 bytes (16 MiB).
@@ -257,18 +253,6 @@ public struct MQTTConfiguration: Sendable, Equatable, CustomStringConvertible {
         public static let newestPerTopic = QueueOverflow(kind: .newestPerTopic)
         /// The publisher waits for room, until its task is cancelled.
         public static let wait = QueueOverflow(kind: .wait)
-    }
-
-    /// Which of the messages that wait is sent first.
-    public struct QueueOrder: Sendable, Equatable {
-        enum Kind { case oldestFirst, newestFirst }
-        let kind: Kind
-
-        /// Messages are sent in the order in which they were published.
-        public static let oldestFirst = QueueOrder(kind: .oldestFirst)
-        /// The newest message is sent first. For telemetry, whose newest value is wanted first after an outage: with
-        /// ``QueueOverflow/newestPerTopic`` or ``QueueOverflow/dropOldest`` the oldest ones give way.
-        public static let newestFirst = QueueOrder(kind: .newestFirst)
     }
 
     /// Holds an option whose value has no `==`, a closure for instance. Two are equal if both are nil, or copies of one

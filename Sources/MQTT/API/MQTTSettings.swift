@@ -124,7 +124,6 @@ final class MQTTSettings: Sendable {
         engine.subscribesFirst = true
         engine.subscribesAgainAfterRefusals = true
         engine.dropsInvalidMessages = options.dropsInvalidMessages
-        engine.sendsNewestFirst = options.queueOrder == .newestFirst
         engine.maximumQueuedMessages = options.maximumQueuedMessages
         engine.maximumQueuedBytes = options.maximumQueuedBytes
         engine.maximumPublishesPerSecond = options.maximumPublishesPerSecond

@@ -6,7 +6,7 @@ import Wire
 extension MQTTEngine {
     /// Publishes a message: at once if it may be, otherwise when a connection or the peer's window has room.
     ///
-    /// Order is kept among messages of the same QoS, unless ``MQTTEngineConfiguration/sendsNewestFirst`` is set; a QoS 0
+    /// Order is kept among messages of the same QoS; a QoS 0
     /// message may overtake queued ones of QoS 1 and 2, unless it waits behind one of QoS 0 in the queue itself. While the
     /// first subscriptions of a connection are not answered, messages of every QoS wait in the queue.
     /// The topic, payload and properties of QoS 1 and 2 are kept by reference until the acknowledgement. A topic alias
@@ -139,8 +139,7 @@ extension MQTTEngine {
     ) throws(MQTTUsageError) -> MQTTPublishOutcome {
         try checkAll(head, payload, properties)
         try checkRoom(for: OutboundSlot.queuedBytes(head, payload, properties))
-        let index = session.window.enqueue(
-            head, payload, properties, token: token, isNewestFirst: isNewestFirst, at: now)
+        let index = session.window.enqueue(head, payload, properties, token: token, at: now)
         if !properties.isEmpty { expectExpiry(session.window.slots[Int(index)].expiry) }
         if options.value.persists && !head.flags.isAtMostOnce {
             // The identifier is part of the same record: one wait for the store, not two. Identifiers are not given to
@@ -157,10 +156,6 @@ extension MQTTEngine {
         }
         return .queued
     }
-
-    /// Whether the newest message of the queue leaves first. A store has the messages in one order only: that in which they
-    /// came in, in which the next process repeats what was sent.
-    var isNewestFirst: Bool { options.value.sendsNewestFirst && !options.value.persists }
 
     private mutating func checkRoom(for size: Int) throws(MQTTUsageError) {
         // No room that others leave would ever be enough.
@@ -183,7 +178,7 @@ extension MQTTEngine {
     ///
     /// - Parameter topic: the topic of the message; nil for any. Takes time in proportion to the queue.
     public mutating func dropOldestQueued(to topic: String? = nil) -> UInt64? {
-        let found = session.window.firstQueued(fromEnd: isNewestFirst) { slot in
+        let found = session.window.firstQueued { slot in
             slot.kind == .queued && topic.map { slot.head.topic.hasSameBytes(as: $0) } ?? true
         }
         guard let index = found else { return nil }

@@ -181,7 +181,7 @@ extension MQTTEngine {
             let wasSent = session.window.slots[Int(index)].kind == .requeued
             return giveUp(index, wasSent ? .unsendableAgain : .unsendable, reason, &effects)
         }
-        session.window.recordFirstQueuedSent(head.packetID, isNewestFirst: isNewestFirst)
+        session.window.recordFirstQueuedSent(head.packetID)
         keepAlive.sent(at: now)
         return true
     }

@@ -118,10 +118,6 @@ public struct MQTTEngineConfiguration: Sendable {
     /// Default: 16,777,216.
     public var maximumQueuedBytes = 16 << 20
 
-    /// Send the newest message of the queue first, of those that were never sent; without ``persists`` only. What was sent is
-    /// repeated in the order of its sending [MQTT-4.6.0-1]. Default: false.
-    public var sendsNewestFirst = false
-
     // MARK: Timeouts, in nanoseconds
 
     /// Timeout for CONNACK (client), steps of an authentication included, and for CONNECT (server); also the maximum

@@ -116,16 +116,11 @@ struct SlotChain: Sendable {
         slotCount += 1
     }
 
-    mutating func prepend(_ index: Int32, _ slots: inout [OutboundSlot]) { insert(index, before: first, &slots) }
-
-    /// - Parameter next: a slot of the chain; -1 for its end.
-    mutating func insert(_ index: Int32, before next: Int32, _ slots: inout [OutboundSlot]) {
-        guard next >= 0 else { return append(index, &slots) }
-        let previous = slots[Int(next)].previous
-        slots[Int(index)].previous = previous
-        slots[Int(index)].next = next
-        slots[Int(next)].previous = index
-        if previous >= 0 { slots[Int(previous)].next = index } else { first = index }
+    mutating func prepend(_ index: Int32, _ slots: inout [OutboundSlot]) {
+        slots[Int(index)].previous = -1
+        slots[Int(index)].next = first
+        if first >= 0 { slots[Int(first)].previous = index } else { last = index }
+        first = index
         slotCount += 1
     }
 

@@ -134,24 +134,13 @@ struct SendWindow: Sendable {
     // MARK: Publishing
 
     /// Puts a message at the end of the queue and returns its slot.
-    ///
-    /// - Parameter isNewestFirst: before all that were never sent, instead; without a store only.
     mutating func enqueue(
-        _ head: PublishHead, _ payload: [UInt8], _ properties: MQTTProperties, token: UInt64,
-        isNewestFirst: Bool = false, at now: Int64
+        _ head: PublishHead, _ payload: [UInt8], _ properties: MQTTProperties, token: UInt64, at now: Int64
     ) -> Int32 {
         let index = take(head, payload, properties, token, now)
         slots[Int(index)].kind = .queued
-        if isNewestFirst {
-            var next = queue.first
-            while next >= 0, slots[Int(next)].kind == .requeued { next = slots[Int(next)].next }
-            queue.insert(index, before: next, &slots)
-            // Without a store none has an identifier.
-            unidentified = queue.first
-        } else {
-            queue.append(index, &slots)
-            if unidentified < 0 { unidentified = index }
-        }
+        queue.append(index, &slots)
+        if unidentified < 0 { unidentified = index }
         queuedBytes += slots[Int(index)].queuedBytes
         if head.flags.isAtMostOnce { queuedAtMostOnceCount += 1 }
         return index
@@ -180,15 +169,9 @@ struct SendWindow: Sendable {
     }
 
     /// Moves the first message of the queue, written under a reserved identifier, into the window.
-    ///
-    /// - Parameter isNewestFirst: it was sent before older ones. What was sent is repeated in the order of its sending.
-    mutating func recordFirstQueuedSent(_ id: UInt16, isNewestFirst: Bool) {
+    mutating func recordFirstQueuedSent(_ id: UInt16) {
         let index = queue.first
         leaveQueue(index)
-        if isNewestFirst {
-            lastSequence += 1
-            slots[Int(index)].sequence = lastSequence
-        }
         enterWindow(index, id)
     }
 
@@ -234,12 +217,10 @@ struct SendWindow: Sendable {
     /// What was written has left, or was dropped.
     mutating func outputEmptied() { untakenCount = 0 }
 
-    /// The first message of the queue that meets the condition, from its beginning or from its end.
-    func firstQueued(fromEnd: Bool, where isFound: (OutboundSlot) -> Bool) -> Int32? {
-        var index = fromEnd ? queue.last : queue.first
-        while index >= 0, !isFound(slots[Int(index)]) {
-            index = fromEnd ? slots[Int(index)].previous : slots[Int(index)].next
-        }
+    /// The first message of the queue that meets the condition.
+    func firstQueued(where isFound: (OutboundSlot) -> Bool) -> Int32? {
+        var index = queue.first
+        while index >= 0, !isFound(slots[Int(index)]) { index = slots[Int(index)].next }
         return index < 0 ? nil : index
     }
 

@@ -145,72 +145,14 @@ struct WaitingMessageTests {
         try pair.publish("2", qos: .atLeastOnce, token: 2)
     }
 
-    // MARK: Newest first
-
-    /// A client whose window has two places, and whose server acknowledges nothing at first.
-    private func newestFirst(_ change: (inout MQTTEngineConfiguration) -> Void = { _ in }) -> EnginePair {
+    @Test func `what was sent in a session that was lost makes no room`() throws {
         let pair = EnginePair.persistent(client: {
             $0.maximumInFlight = 2
-            $0.sendsNewestFirst = true
-            change(&$0)
+            $0.maximumQueuedMessages = 2
         })
         pair.server.acknowledges = false
-        return pair
-    }
-
-    private func publish(_ texts: [String], _ pair: EnginePair, qos: QoS = .atLeastOnce) throws {
-        for text in texts { try pair.publish(text, qos: qos, token: UInt64(text) ?? 0) }
-    }
-
-    /// Lets the server acknowledge what it has and what comes.
-    private func acknowledge(_ pair: EnginePair) {
-        pair.server.acknowledges = true
-        for message in pair.server.messages where message.delivery != 0 {
-            pair.server.engine.acknowledge(message.delivery, at: pair.now)
-        }
-        pair.settle()
-    }
-
-    @Test(arguments: [QoS.atLeastOnce, .exactlyOnce])
-    func `the newest of what was never sent leaves first`(qos: QoS) throws {
-        let pair = newestFirst()
-        try publish(["1", "2", "3"], pair, qos: qos)
         try pair.connect()
-        #expect(pair.server.texts == ["3", "2"])
-        try publish(["4", "5"], pair, qos: qos)
-        acknowledge(pair)
-        #expect(pair.server.texts == ["3", "2", "5", "4", "1"])
-        #expect(pair.client.completions.count == 5)
-        let ordinary = newestFirst { $0.sendsNewestFirst = false }
-        try publish(["1", "2", "3"], ordinary, qos: qos)
-        try ordinary.connect()
-        #expect(ordinary.server.texts == ["1", "2"])
-    }
-
-    @Test func `what was sent is repeated in the order of its sending, before newer messages [MQTT-4.6.0-1]`() throws {
-        for keepsSession in [true, false] {
-            let pair = newestFirst()
-            try publish(["1", "2", "3"], pair)
-            try pair.connect()
-            pair.cut()
-            try publish(["4"], pair)
-            pair.serverKeepsSession = keepsSession
-            try pair.connect()
-            #expect(pair.server.texts == ["3", "2", "3", "2"], "session kept: \(keepsSession)")
-            #expect(pair.server.messages.map(\.isDuplicate).suffix(2) == [keepsSession, keepsSession])
-            // The session may be lost once more.
-            pair.cut()
-            pair.serverKeepsSession = false
-            try pair.connect()
-            acknowledge(pair)
-            #expect(pair.server.texts.suffix(4) == ["3", "2", "4", "1"])
-        }
-    }
-
-    @Test func `the oldest of what was never sent makes room`() throws {
-        let pair = newestFirst { $0.maximumQueuedMessages = 2 }
-        try pair.connect()
-        try publish(["1", "2", "3", "4"], pair)
+        for token: UInt64 in 1...4 { try pair.publish("\(token)", qos: .atLeastOnce, token: token) }
         #expect(pair.client.engine.dropOldestQueued() == 3)
         pair.cut()
         pair.serverKeepsSession = false
@@ -218,26 +160,7 @@ struct WaitingMessageTests {
         try pair.connect()
         #expect(pair.client.engine.queuedCount == 2)
         #expect(pair.client.engine.dropOldestQueued() == 4)
-        // What was sent in a session that was lost is not dropped.
         #expect(pair.client.engine.dropOldestQueued() == nil)
         #expect(pair.client.engine.queuedCount == 1)
-    }
-
-    @Test func `QoS 0 waits in the same order`() throws {
-        let pair = newestFirst { $0.queuesQoS0WhileDisconnected = true }
-        try publish(["1", "2"], pair, qos: .atMostOnce)
-        try publish(["3"], pair)
-        try pair.connect()
-        #expect(pair.server.texts == ["3", "2", "1"])
-    }
-
-    @Test func `with a store the oldest leaves first`() throws {
-        let pair = newestFirst { $0.persists = true }
-        try publish(["1", "2", "3"], pair)
-        try pair.connect()
-        pair.client.run { engine, effects in engine.persisted(through: engine.lastTicket, at: pair.now, into: &effects)
-        }
-        pair.settle()
-        #expect(pair.server.texts == ["1", "2"])
     }
 }

@@ -72,26 +72,6 @@ struct EnqueueTests {
         await bench.stop()
     }
 
-    @Test func `the newest message is sent first where that is wanted`() async throws {
-        let bench = try await Bench()
-        let (other, messages) = try await receiver(bench)
-        let client = bench.client {
-            $0.maximumInFlight = 1
-            $0.maximumQueuedMessages = 3
-            $0.queueOverflow = .newestPerTopic
-            $0.queueOrder = .newestFirst
-        }
-        for (number, topic) in ["a", "b", "c", "b", "d"].enumerated() {
-            try await client.enqueue(MQTTOutgoingMessage("\(number)", to: topic))
-        }
-        try await client.connect()
-        // The message 1 gave way to the newer one of its topic, then 0 as the oldest of all.
-        #expect(try await messages.first(3).map(\.text) == ["4", "3", "2"])
-        await client.disconnect()
-        await other.disconnect()
-        await bench.stop()
-    }
-
     @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])
     func `a message whose time to live is over is not sent, and reported`(version: MQTTVersion) async throws {
         let clock = try ManualClock()

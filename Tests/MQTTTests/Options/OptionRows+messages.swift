@@ -79,9 +79,6 @@ extension OptionTableTests {
         OptionRow("messageHook") {
             try await MessageHookTests().`every way to publish passes the hook once, with its outcome`(version: .v5_0)
         },
-        OptionRow("queueOrder") {
-            try await EnqueueTests().`the newest message is sent first where that is wanted`()
-        },
         OptionRow("maximumPublishesPerSecond") {
             try await verify(survivesAService { $0.maximumPublishesPerSecond = 100 })
             try await verify(!survivesAService { _ in })
