@@ -85,7 +85,8 @@ public struct MQTTConfiguration: Sendable, Equatable, CustomStringConvertible {
     /// Whether the client connects to the server that a server refers it to (Use Another Server, Server Moved), with the
     /// same credentials: allow it only to servers that you trust with them. 5.0 only. Default: false.
     ///
-    /// A reference is a host with or without a port, several of them, or a URL with the scheme of the client's own.
+    /// A reference is a host with or without a port, or a URL with the scheme of the client's own; of several the client tries
+    /// the first that it can use, and then the servers of its own list.
     /// ``MQTTEvent/redirected(to:isPermanent:)`` reports each redirection.
     public var followsRedirects = false
     /// Options for `mqtts:` and `wss:`. Their files are read for each connection; ``TLSOptions/check()`` reads them without

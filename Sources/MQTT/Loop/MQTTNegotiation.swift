@@ -205,7 +205,7 @@ final class MQTTNegotiation: @unchecked Sendable {
     func connectionClosed() {
         // Before the connection counts as ended. A connection that ends with a redirection has counted it already.
         if core.supervisor.isStable(at: core.loop.now) {
-            redirection.withLock { if $0?.next.isEmpty == true { $0?.count = 0 } }
+            redirection.withLock { if let known = $0, known.next == nil { known.count = 0 } }
         }
         if awaitsConnack { unansweredConnect = core.loop.now }
         awaitsConnack = false
@@ -224,7 +224,7 @@ final class MQTTNegotiation: @unchecked Sendable {
 
     /// Whether a server has just referred the client to another one, which is tried without a delay.
     private var hasNewServer: Bool {
-        redirection.withLock { $0.map { $0.isFollowedAtOnce && !$0.next.isEmpty } ?? false }
+        redirection.withLock { $0?.isFollowedAtOnce ?? false }
     }
 
     /// What follows a failure.
@@ -285,27 +285,23 @@ final class MQTTNegotiation: @unchecked Sendable {
             return nil
         }
         guard settings.followsRedirects else { return MQTTError.advice(onUnfollowedReference: reference) }
-        return core.opener.endpoints(inReference: reference).isEmpty
+        return core.opener.endpoint(inReference: reference) == nil
             ? MQTTError.advice(onUnusableReference: reference) : MQTTError.remark(onFollowedReference: reference)
     }
 
     /// CONNACK or DISCONNECT refers the client to another server [MQTT 5.0 4.11].
     func noteRedirection(_ reason: MQTTReasonCode, _ properties: MQTTProperties) {
         guard reason == .useAnotherServer || reason == .serverMoved, settings.followsRedirects,
-            let reference = properties.serverReference
+            let endpoint = properties.serverReference.flatMap(core.opener.endpoint(inReference:))
         else { return }
-        let endpoints = Array(core.opener.endpoints(inReference: reference).prefix(MQTTRedirection.limit))
-        guard let first = endpoints.first else { return }
         let isPermanent = reason == .serverMoved
         let wasStable = core.supervisor.isStable(at: core.loop.now)
         redirection.withLock { known in
             let redirection = known ?? MQTTRedirection()
             known = redirection
             redirection.count = wasStable ? 1 : redirection.count + 1
-            redirection.isFollowedAtOnce = redirection.count <= MQTTRedirection.limit
-            redirection.next = endpoints
-            redirection.isPermanent = isPermanent
+            redirection.next = .init(endpoint: endpoint, isPermanent: isPermanent)
         }
-        core.news.tell(.redirected(to: first, isPermanent: isPermanent))
+        core.news.tell(.redirected(to: endpoint, isPermanent: isPermanent))
     }
 }

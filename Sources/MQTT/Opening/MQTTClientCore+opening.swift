@@ -7,7 +7,7 @@ import Wire
 /// Opening a stream and obtaining credentials; in the task of one attempt.
 extension MQTTClientCore {
     func openStream(_ attempt: ConnectionAttempt) async throws(MQTTError) -> OpenedStream {
-        // First of all, so that each server of a reference is tried once, whatever else fails.
+        // First of all, so that the server of a reference is tried once, whatever else fails.
         let other = negotiation.redirection.withLock { $0?.takeNext(server: attempt.server) }
         try settings.check(settings.engineOptions.value.will, keepAlive: settings.keepAlive)
         try asking { machine throws(MQTTUsageError) in try machine.engine.configuration.checkConnect() }

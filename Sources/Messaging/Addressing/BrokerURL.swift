@@ -212,16 +212,16 @@ public struct BrokerURL: Sendable, Hashable {
         return other
     }
 
-    /// The servers that a server reference names: `host[:port]`, separated by spaces, or URLs with the scheme of this one.
-    /// Entries that are invalid are ignored, and so are URLs with another scheme: they may do without TLS.
-    package func endpoints(inReference reference: String) -> [Endpoint] {
-        reference.utf8.split(separator: UInt8(ascii: " ")).compactMap { name in
+    /// The first server of a server reference that can be used; a reference has `host[:port]`, separated by spaces, or URLs.
+    /// Entries that are invalid are ignored, and so are URLs with another scheme than this one: they may do without TLS.
+    package func endpoint(inReference reference: String) -> Endpoint? {
+        reference.utf8.split(separator: UInt8(ascii: " ")).lazy.compactMap { name in
             // Cut out of a valid string at ASCII characters.
             let text = String(decoding: name, as: UTF8.self)
             if let url = try? BrokerURL(text) { return url.scheme == scheme ? url.endpoint : nil }
             let isNumber = text.utf8.count { $0 == UInt8(ascii: ":") } > 1 && text.utf8.first != UInt8(ascii: "[")
             return try? BrokerURL("\(scheme.rawValue)://\(isNumber ? "[\(text)]" : text)").endpoint
-        }
+        }.first
     }
 
     private static func bad(_ text: String, _ reason: String) -> TransportError {

@@ -136,10 +136,8 @@ package final class StreamOpener: Sendable {
     /// Every address may be tried again.
     package func roundEnded() { state.withLock { $0.failed?.tried = [] } }
 
-    /// The servers that a server reference names; none if there is no URL that says how to get there.
-    package func endpoints(inReference reference: String) -> [Endpoint] {
-        server?.endpoints(inReference: reference) ?? []
-    }
+    /// The first server of a server reference that can be used; nil also if there is no URL that says how to get there.
+    package func endpoint(inReference reference: String) -> Endpoint? { server?.endpoint(inReference: reference) }
 
     /// What to add to the report that a server ended a connection before it had answered; empty if TLS was spoken, or a
     /// WebSocket handshake without it, which has succeeded by then.

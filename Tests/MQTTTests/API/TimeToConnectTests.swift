@@ -287,7 +287,7 @@ struct TimeToConnectTests {
         return count
     }
 
-    @Test func `of a long list of servers eight are tried, each of them once`() async throws {
+    @Test func `a server that another one refers to is tried once, and no other of a long list`() async throws {
         let bad = try (0..<10).map { _ in try BadServer.start(.closed) }
         let server = ScriptedServer { step in
             guard case .connectReceived = step.event else { return }
@@ -307,7 +307,7 @@ struct TimeToConnectTests {
             if case .stateChanged(.disconnected) = event { break }
         }
         let ports = bad.map { UInt16($0.port) }
-        #expect(tried.filter { ports.contains($0) } == Array(ports.prefix(8)))
+        #expect(tried.filter { ports.contains($0) } == [ports[0]])
     }
 
     @Test(arguments: MQTTVersion.allCases)
