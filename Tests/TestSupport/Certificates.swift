@@ -65,10 +65,6 @@ public struct Certificates: Sendable {
 
     public init() {}
 
-    /// What a server may staple about the certificate of `server`: `good`, `delegated` (by a responder), `revoked`, `old`,
-    /// `endless`, `of-another`, `forged` or `undelegated`.
-    public func statusFile(_ name: String) -> String { Self.file("status-\(name).der") }
-
     /// A file of the folder `keys`: keys in PEM in all their forms, and a certificate for each kind.
     public func keyFile(_ name: String) -> String { Self.file("keys/\(name)") }
 

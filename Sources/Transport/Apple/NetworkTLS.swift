@@ -115,10 +115,8 @@
             let policy =
                 verifiesName ? SecPolicyCreateSSL(true, Self.string(name.text)) : SecPolicyCreateBasicX509()
             if options.revocation == .unchecked { return policy }
-            let flags =
-                options.revocation == .required
-                ? kSecRevocationRequirePositiveResponse : kSecRevocationNetworkAccessDisabled
-            guard let revocation = SecPolicyCreateRevocation(kSecRevocationOCSPMethod | flags) else { return nil }
+            let flags = kSecRevocationOCSPMethod | kSecRevocationRequirePositiveResponse
+            guard let revocation = SecPolicyCreateRevocation(flags) else { return nil }
             return Self.array([policy, revocation])
         }
 

@@ -21,6 +21,12 @@ extension TLSOptions {
                 "The TLS options demand a check of revocation, which a certificate that is not verified cannot have. Set "
                     + "verification to .full, or revocation to .unchecked.")
         }
+        if revocation != .unchecked, worker == .openSSL {
+            throw TransportError(
+                .unsupported,
+                "With OpenSSL nothing tells whether a certificate was revoked. Set revocation in the TLS options to .unchecked, "
+                    + "and use pinnedKeys, or an additionalCheck with a list of your own.")
+        }
         try checkPreSharedKey(worker)
         if keyLogFile != nil { try checkKeyLog(worker) }
     }
@@ -139,10 +145,10 @@ extension TLSFailure {
                 + "TLS-PSK at this port.")
     }
 
-    static func revoked(_ peerName: String, _ details: String = "") -> TransportError {
+    static func revoked(_ peerName: String) -> TransportError {
         TransportError(
             .certificateRevoked,
-            "The certificate of \(peerName) was revoked\(details) by the authority that issued it. The server needs a new one: do "
+            "The certificate of \(peerName) was revoked by the authority that issued it. The server needs a new one: do "
                 + "not trust it until then.")
     }
 

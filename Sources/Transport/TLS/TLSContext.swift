@@ -86,19 +86,6 @@ final class TLSContext: @unchecked Sendable {
         }
         try add(options.trust.authorities)
         verify(mode: 1)
-        if options.revocation != .unchecked { try askForStatus() }
-    }
-
-    /// The callback gets this object as that of the verification does.
-    private func askForStatus() throws(TransportError) {
-        _ = try StapledStatus(openSSL)
-        let setCallback: @convention(c) (OpaquePointer?, Int32, OpenSSL.Callback?) -> Int =
-            try unsafe openSSL.library.function("SSL_CTX_callback_ctrl")
-        let (callback, argument, type) = (Int32(63), Int32(64), Int32(65))
-        let ocsp = 1
-        _ = unsafe setCallback(pointer, callback, checkStapledStatus)
-        _ = unsafe openSSL.contextControl(pointer, argument, 0, Unmanaged.passUnretained(self).toOpaque())
-        _ = unsafe openSSL.contextControl(pointer, type, ocsp, nil)
     }
 
     /// The callback gets this object without a reference: it outlives its connections, which hold one.
@@ -192,28 +179,11 @@ extension TLSContext {
         unsafe openSSL.storeContextSetError(storeContext, applicationVerification)
         return 0
     }
-
-    /// Whether the status that the server has stapled, or not, is acceptable; after the chain was verified.
-    fileprivate func checkStatus(_ connection: OpaquePointer?) -> Int32 {
-        guard let session = unsafe session(connection), let options else { return 0 }
-        do throws(TransportError) {
-            session.rejection = try unsafe StapledStatus(openSSL).rejection(
-                connection, isRequired: options.revocation == .required, peerName: session.peerName)
-        } catch {
-            session.rejection = error
-        }
-        return session.rejection == nil ? 1 : 0
-    }
 }
 
 private let verifyPeer: OpenSSL.Callback = { storeContext, context in
     guard let context = unsafe context else { return 0 }
     return unsafe Unmanaged<TLSContext>.fromOpaque(context).takeUnretainedValue().verify(storeContext)
-}
-
-private let checkStapledStatus: OpenSSL.Callback = { connection, context in
-    guard let context = unsafe context else { return 0 }
-    return unsafe Unmanaged<TLSContext>.fromOpaque(context).takeUnretainedValue().checkStatus(connection)
 }
 
 private let noteRequest: OpenSSL.Callback = { connection, context in

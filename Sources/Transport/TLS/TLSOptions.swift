@@ -108,7 +108,8 @@ extension TLSOptions {
         get { rareOptions.additionalCheck?.value }
         set { change { $0.additionalCheck = newValue.map { Shared($0) } } }
     }
-    /// Whether the server has to show that its certificate was not revoked. Default: it is not asked.
+    /// Whether the server's certificate must be known not to have been revoked. On Apple's systems alone: with OpenSSL connecting
+    /// fails with `unsupported`. Default: it is not asked for.
     public var revocation: TLSRevocation {
         get { rareOptions.revocation }
         set { change { $0.revocation = newValue } }
@@ -146,19 +147,15 @@ extension TLSOptions {
     }
 }
 
-/// Whether a server has to show that its certificate was not revoked: by a response of its authority (OCSP) that it staples
-/// to the handshake (RFC 6066 section 8). The client asks nobody else, except on Apple's systems where noted.
+/// Whether a server's certificate must be known not to have been revoked.
 public struct TLSRevocation: Sendable, Hashable {
-    enum Kind: Hashable { case unchecked, whenStapled, required }
+    enum Kind: Hashable { case unchecked, required }
     let kind: Kind
 
-    /// The server is not asked.
+    /// Nobody is asked.
     public static let unchecked = TLSRevocation(kind: .unchecked)
-    /// The server is asked, and a response that it staples has to be good; a server without one is accepted. Apple's systems
-    /// ignore a response that is damaged or too old.
-    public static let whenStapled = TLSRevocation(kind: .whenStapled)
-    /// The server has to staple a good response. Apple's systems ask for those that are missing, also for the authorities
-    /// between the server and the root.
+    /// Apple's systems need a good response (OCSP) about the server's certificate and the authorities between it and the root: from
+    /// the server, or else from the authority, which they ask.
     public static let required = TLSRevocation(kind: .required)
 }
 

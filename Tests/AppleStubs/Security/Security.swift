@@ -46,7 +46,7 @@ public func SecCertificateCopyNormalizedSubjectSequence(_ certificate: SecCertif
 // MARK: Trust: /sectrust, /secpolicy, /secpolicycreatessl(_:_:), /secpolicycreatebasicx509(),
 // /sectrustsetpolicies(_:_:), /sectrustsetanchorcertificates(_:_:), /sectrustsetanchorcertificatesonly(_:_:),
 // /sectrustevaluatewitherror(_:_:), /sectrustcopycertificatechain(_:), /secpolicycreaterevocation(_:),
-// /ksecrevocationocspmethod, /ksecrevocationrequirepositiveresponse, /ksecrevocationnetworkaccessdisabled
+// /ksecrevocationocspmethod, /ksecrevocationrequirepositiveresponse
 
 public final class SecPolicy {
     package let hostName: String?
@@ -76,7 +76,6 @@ public func SecPolicyCreateBasicX509() -> SecPolicy { SecPolicy(hostName: nil) }
 
 public var kSecRevocationOCSPMethod: CFOptionFlags { 1 }
 public var kSecRevocationRequirePositiveResponse: CFOptionFlags { 8 }
-public var kSecRevocationNetworkAccessDisabled: CFOptionFlags { 16 }
 
 public func SecPolicyCreateRevocation(_ revocationFlags: CFOptionFlags) -> SecPolicy? {
     let policy = SecPolicy(hostName: nil)

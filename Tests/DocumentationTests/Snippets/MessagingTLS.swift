@@ -21,7 +21,7 @@ func makeCheckingClient(isBlocked: @escaping @Sendable ([UInt8]) -> Bool) -> MQT
     return MQTTClient("mqtts://broker.example.com", configuration: configuration)
 }
 
-func makeStapledClient() -> STOMPClient {
+func makeRevocationClient() -> STOMPClient {
     var configuration = STOMPConfiguration()
     configuration.tls.revocation = .required
     return STOMPClient("stomps://broker.example.com", configuration: configuration)

@@ -17,8 +17,6 @@ public final class TLSTestServer: Sendable {
         public var applicationProtocols: [String] = []
         /// A PEM file of the authority that must have signed the certificate of each client.
         public var clientAuthority: String?
-        /// A file with the response of OCSP that it staples.
-        public var status: String?
         /// The one key that it shares with clients, and the client's name; without the certificate then.
         public var preSharedKey: (identity: String, key: [UInt8])?
         /// Sent once after the first bytes of the client, instead of lines.
@@ -129,7 +127,6 @@ private final class TLSTestContext: @unchecked Sendable {
     /// The protocols as ALPN writes them.
     fileprivate let protocols: [UInt8]
     fileprivate let preSharedKey: (identity: String, key: [UInt8])?
-    private let status: [UInt8]?
     private let reply: [UInt8]?
     fileprivate let selectProtocol:
         @convention(c) (
@@ -142,7 +139,6 @@ private final class TLSTestContext: @unchecked Sendable {
         selectProtocol = try library.function("SSL_select_next_proto")
         preSharedKey = options.preSharedKey
         reply = options.reply
-        status = try options.status.map { try [UInt8](Data(contentsOf: URL(fileURLWithPath: $0))) }
         protocols = options.applicationProtocols.flatMap { [UInt8($0.utf8.count)] + Array($0.utf8) }
         let method: @convention(c) () -> Pointer? = try library.function("TLS_server_method")
         let new: @convention(c) (Pointer?) -> Pointer? = try library.function("SSL_CTX_new")
@@ -150,7 +146,7 @@ private final class TLSTestContext: @unchecked Sendable {
         self.context = context
         if preSharedKey == nil { try use(pair) }
         try set(options)
-        try setUpKeyAndStatus()
+        try setUpKey()
     }
 
     deinit {
@@ -205,7 +201,7 @@ private final class TLSTestContext: @unchecked Sendable {
         }
     }
 
-    private func setUpKeyAndStatus() throws {
+    private func setUpKey() throws {
         // This object outlives its context.
         let this = Unmanaged.passUnretained(self).toOpaque()
         if preSharedKey != nil {
@@ -216,27 +212,6 @@ private final class TLSTestContext: @unchecked Sendable {
             _ = setData(context, 0, this)
             setCallback(context, findPreSharedKey)
         }
-        if status != nil {
-            let control: @convention(c) (Pointer?, Int32, Int, UnsafeMutableRawPointer?) -> Int =
-                try library.function("SSL_CTX_ctrl")
-            let setCallback: @convention(c) (Pointer?, Int32, StatusStapler?) -> Int =
-                try library.function("SSL_CTX_callback_ctrl")
-            let (callback, argument) = (Int32(63), Int32(64))
-            _ = setCallback(context, callback, stapleStatus)
-            _ = control(context, argument, 0, this)
-        }
-    }
-
-    fileprivate func staple(to connection: OpaquePointer?) throws {
-        let allocate: @convention(c) (Int, UnsafePointer<CChar>?, Int32) -> UnsafeMutableRawPointer? =
-            try library.function("CRYPTO_malloc")
-        let control: @convention(c) (Pointer?, Int32, Int, UnsafeMutableRawPointer?) -> Int =
-            try library.function("SSL_ctrl")
-        let (setResponse, bytes) = (Int32(71), status ?? [])
-        // The connection frees it.
-        let copy = allocate(bytes.count, nil, 0)
-        copy?.copyMemory(from: bytes, byteCount: bytes.count)
-        _ = control(connection, setResponse, bytes.count, copy)
     }
 
     /// Handshake and lines, until the client ends the connection or its descriptor is shut down.
@@ -303,14 +278,6 @@ private let selectProtocolOfContext: ProtocolSelector = { _, chosen, length, off
         context.selectProtocol(chosen, length, own.baseAddress, UInt32(own.count), offered, count) == isChosen
             ? accept : refuse
     }
-}
-
-private typealias StatusStapler = @convention(c) (OpaquePointer?, UnsafeMutableRawPointer?) -> Int32
-
-private let stapleStatus: StatusStapler = { connection, context in
-    let (isSet, isNotSet) = (Int32(0), Int32(3))
-    let context = Unmanaged<TLSTestContext>.fromOpaque(context!).takeUnretainedValue()
-    return (try? context.staple(to: connection)) == nil ? isNotSet : isSet
 }
 
 private typealias PreSharedKeyFinder =

@@ -136,7 +136,7 @@ struct TLSDemandTests {
         let own = try publicKeyPin(certificates.server.certificate)
         let calls = Atomic(0)
         let demands: [(inout TLSOptions) -> Void] = [
-            { _ in }, { $0.pinnedKeys = [own] }, { $0.revocation = .whenStapled },
+            { _ in }, { $0.pinnedKeys = [own] },
             { $0.additionalCheck = { _, _ in calls.add(1, ordering: .relaxed) } },
         ]
         for (index, demand) in demands.enumerated() {
@@ -153,59 +153,6 @@ struct TLSDemandTests {
         }
         let count = calls.load(ordering: .relaxed)
         #expect(count == 3)
-    }
-
-    // MARK: Revocation
-
-    @Test(arguments: versions) func `a stapled response has to be good, and may be required`(
-        version: TLSTestServer.Version?
-    ) async throws {
-        func server(_ status: String?) throws -> TLSTestServer {
-            try TLSTestServer.start(certificates.server) {
-                $0.version = version
-                $0.status = status.map(certificates.statusFile)
-            }
-        }
-        var options = TLSOptions.trusting(certificates)
-        for status in ["good", "delegated"] {
-            for revocation in [TLSRevocation.unchecked, .whenStapled, .required] {
-                options.revocation = revocation
-                try await connect(try server(status), options)
-            }
-        }
-        let refused: [(String, TransportError.Code, String)] = [
-            ("revoked", .certificateRevoked, "keyCompromise"), ("old", .certificateStatusUnknown, "valid from"),
-            ("endless", .certificateStatusUnknown, "no last day"),
-            ("of-another", .certificateStatusUnknown, "another certificate"),
-            ("forged", .certificateStatusUnknown, "not signed by"),
-            ("undelegated", .certificateStatusUnknown, "not signed by"),
-        ]
-        for (status, code, words) in refused {
-            let server = try server(status)
-            for revocation in [TLSRevocation.whenStapled, .required] {
-                options.revocation = revocation
-                let error = try await refusal(server, options)
-                #expect(error.code == code, "\(status): \(error)")
-                #expect(error.message.contains(words), "\(error)")
-            }
-            options.revocation = .unchecked
-            try await connect(server, options)
-        }
-        options.revocation = .whenStapled
-        try await connect(try server(nil), options)
-        options.revocation = .required
-        let error = try await refusal(try server(nil), options)
-        #expect(error.code == .certificateStatusUnknown)
-        #expect(error.message.contains("staples no response"))
-    }
-
-    @Test func `a server whose certificate is trusted itself may staple too`() async throws {
-        let server = try TLSTestServer.start(certificates.server) { $0.status = certificates.statusFile("good") }
-        var options = TLSOptions()
-        options.trust = .authorities([.file(certificates.server.certificate)])
-        options.revocation = .whenStapled
-        // The authority is unknown here, and so the response proves nothing.
-        #expect(try await refusal(server, options).code == .certificateStatusUnknown)
     }
 
     // MARK: Pre-shared keys
@@ -277,10 +224,11 @@ struct TLSDemandTests {
             (
                 "revocation",
                 {
-                    $0.revocation = .whenStapled
+                    $0.revocation = .required
                     $0.verification = .unsafeAcceptAnyCertificate
                 }
             ),
+            ("additionalCheck with a list", { $0.revocation = .required }),
             ("identity of 1 to 128", { $0.preSharedKey = TLSPreSharedKey(identity: "", key: key) }),
             ("key of 1 to 64", { $0.preSharedKey = TLSPreSharedKey(identity: "a", key: []) }),
             (
