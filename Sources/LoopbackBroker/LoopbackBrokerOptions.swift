@@ -105,7 +105,8 @@ public struct LoopbackBrokerOptions: Sendable {
     public init() {}
 }
 
-/// The bounds that a ``LoopbackBroker`` keeps.
+/// The bounds that a ``LoopbackBroker`` keeps. A message that has expired is not delivered, but counts against them until its turn
+/// comes, and a retained one until another message replaces it.
 public struct LoopbackBrokerLimits: Sendable {
     /// The largest packet or frame that is accepted, in bytes.
     public var maximumPacketSize = 16 << 20
@@ -124,7 +125,7 @@ public struct LoopbackBrokerLimits: Sendable {
     public var maximumOutboxBytes = 1 << 20
 
     /// The messages that one STOMP queue, or one subscription to a topic that is durable or has an acknowledging mode, keeps
-    /// while it has no consumer with room; beyond it what has expired is dropped, then the oldest.
+    /// while it has no consumer with room; beyond it the oldest is dropped.
     public var maximumQueueMessages = 10_000
     /// The same in bytes of bodies.
     public var maximumQueueBytes = 16 << 20

@@ -126,7 +126,7 @@ struct MQTTServerMachine: LinkMachine, ~Copyable {
         if !wantsClose && engine.phase == .connected && queue.isEmpty && hasRoom(for: item.qos) {
             send(item, at: now)
         } else {
-            queue.append(item, at: now)
+            queue.append(item)
             drain(at: now)
             countDropped()
         }

@@ -62,35 +62,25 @@ struct QueueRecord: Sendable {
     /// Which of these messages it collects; nil for all.
     var selector: Selector?
 
-    /// The numbers of messages that expire, also of some that have left the queue.
-    private var expiries = Expiries<UInt64>()
-
     mutating func insert(_ entry: QueuedMessage) {
         messages.insert(entry, at: place(of: entry.number))
         bytes += entry.message.size
-        expiries.insert(entry.number, expiry: entry.message.expiry)
-        guard expiries.count > 2 * messages.count + 64 else { return }
-        expiries = Expiries()
-        for entry in messages { expiries.insert(entry.number, expiry: entry.message.expiry) }
     }
 
-    /// Drops messages until it is within its bounds, those that have expired before the oldest; returns how many.
-    mutating func dropExcess(over limits: LoopbackBrokerLimits, at now: Int64) -> Int {
-        let before = messages.count
-        func isFull() -> Bool { messages.count > limits.maximumQueueMessages || bytes > limits.maximumQueueBytes }
-        while isFull(), let number = expiries.popExpired(at: now) {
-            let place = self.place(of: number)
-            if place < messages.count, messages[place].number == number { remove(at: place) }
+    /// Drops the oldest messages until it is within its bounds; returns how many.
+    mutating func dropExcess(over limits: LoopbackBrokerLimits) -> Int {
+        var dropped = 0
+        while dropped < messages.count,
+            messages.count - dropped > limits.maximumQueueMessages || bytes > limits.maximumQueueBytes
+        {
+            bytes -= messages[dropped].message.size
+            dropped += 1
         }
-        while isFull(), !messages.isEmpty { remove(at: 0) }
-        return before - messages.count
+        messages.removeFirst(dropped)
+        return dropped
     }
 
-    private mutating func remove(at place: Int) {
-        bytes -= messages.remove(at: place).message.size
-    }
-
-    /// Where a number is, or would be.
+    /// Where a number would be.
     private func place(of number: UInt64) -> Int {
         var (low, high) = (0, messages.count)
         while low < high {

@@ -7,7 +7,7 @@ extension Router {
     /// - Returns: whether anybody did.
     @discardableResult
     package mutating func publish(_ message: Message, at now: Int64, into effects: inout RouterEffects) -> Bool {
-        if message.isRetained { retain(message, at: now, into: &effects) }
+        if message.isRetained { retain(message, into: &effects) }
         let route = route(of: message.topic)
         for target in route.targets {
             guard let terms = target.session == message.publisher ? target.ownTerms : target.terms else { continue }
@@ -65,7 +65,7 @@ extension Router {
         if let connection = sessions[session]?.connection {
             effects.publishes.append((connection, item))
         } else if item.qos != .atMostOnce, sessions[session] != nil {
-            sessions[session]?.queue.append(item, at: now)
+            sessions[session]?.queue.append(item)
             effects.dropped += sessions[session]?.queue.takeDropped() ?? 0
         }
     }

@@ -185,7 +185,7 @@ extension Router {
         nextMessage += 1
         queues[name]?.insert(QueuedMessage(message: message, number: nextMessage))
         dispatch(name, at: now, into: &effects)
-        effects.dropped += queues[name]?.dropExcess(over: limits, at: now) ?? 0
+        effects.dropped += queues[name]?.dropExcess(over: limits) ?? 0
     }
 
     /// Returns messages to their places in the queues that they were taken from.

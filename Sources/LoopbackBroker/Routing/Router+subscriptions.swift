@@ -97,8 +97,7 @@ extension Router {
 
     // MARK: Retained messages
 
-    mutating func retain(_ message: Message, at now: Int64, into effects: inout RouterEffects) {
-        removeExpiredRetained(at: now)
+    mutating func retain(_ message: Message, into effects: inout RouterEffects) {
         let name = ByteKey(message.topic)
         // The one before is stale, whatever becomes of this one [MQTT-3.3.1-5].
         if let old = retained.removeValue(forKey: name) { retainedBytes -= old.size }
@@ -111,18 +110,6 @@ extension Router {
         }
         retained[name] = message
         retainedBytes = bytes
-        retainedExpiries.insert(name, expiry: message.expiry)
-        guard retainedExpiries.count > 2 * retained.count + 64 else { return }
-        retainedExpiries = Expiries()
-        for (name, message) in retained { retainedExpiries.insert(name, expiry: message.expiry) }
-    }
-
-    private mutating func removeExpiredRetained(at now: Int64) {
-        while let name = retainedExpiries.popExpired(at: now) {
-            guard let message = retained[name], message.expiry <= now else { continue }
-            retained[name] = nil
-            retainedBytes -= message.size
-        }
     }
 
     private mutating func sendRetained(
@@ -130,9 +117,10 @@ extension Router {
         into effects: inout RouterEffects
     ) {
         guard let connection = sessions[session]?.connection else { return }
-        removeExpiredRetained(at: now)
         let identifiers = subscription.identifier == 0 ? [] : [subscription.identifier]
-        let matching = retained.filter { MQTTTopicFilter.matches(filter, topic: $0.key.text) }
+        let matching = retained.filter {
+            $0.value.expiry > now && MQTTTopicFilter.matches(filter, topic: $0.key.text)
+        }
         for (_, message) in matching.sorted(by: { $0.key.text < $1.key.text }) {
             let item = OutgoingPublish(
                 message: message, qos: min(message.qos, subscription.qos), retain: true, identifiers: identifiers)

@@ -24,8 +24,6 @@ package struct Router: Sendable {
 
     var retained: [ByteKey: Message] = [:]
     var retainedBytes = 0
-    /// The topics of those that expire, also of some that were replaced.
-    var retainedExpiries = Expiries<ByteKey>()
 
     var stompConnections: [ConnectionID: STOMPConnectionRecord] = [:]
     var consumers: [Int: Consumer] = [:]

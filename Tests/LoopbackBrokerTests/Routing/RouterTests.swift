@@ -167,45 +167,6 @@ import Testing
         expectSent(&bench, ["1 b new 1 r"])
     }
 
-    @Test func `a retained message that has expired keeps no other from being retained`() {
-        var limits = LoopbackBrokerLimits()
-        limits.maximumRetainedMessages = 2
-        var bench = Bench(limits)
-        bench.publish("short", retain: true, expiry: 10)
-        bench.publish("replaced", retain: true, expiry: 10)
-        bench.publish("replaced", retain: true)
-        bench.publish("early", retain: true, at: 9)
-        #expect(bench.effects.dropped == 1)
-        bench.publish("late", retain: true, at: 10)
-        _ = bench.sent()
-        bench.subscribe(bench.open("reader").session, "#")
-        expectSent(&bench, ["1 late x 1 r", "1 replaced x 1 r"])
-    }
-
-    @Test func `messages that have expired keep no other from waiting for a session`() {
-        var limits = LoopbackBrokerLimits()
-        limits.maximumSessionMessages = 2
-        var bench = Bench(limits)
-        let first = bench.open("a", clean: false, expiry: .max)
-        bench.subscribe(first.session, "t")
-        bench.router.closeSession(
-            first.session, kept: MQTTSession(), queue: first.queue, sendsWill: false, at: 0, into: &bench.effects)
-        bench.publish("t", "lasting")
-        bench.publish("t", "short", expiry: 10)
-        bench.publish("t", "early", at: 9)
-        #expect(bench.effects.dropped == 1)
-        bench.publish("t", "late", at: 10)
-        // The expired one counts as dropped too.
-        #expect(bench.effects.dropped == 2)
-        var queue = bench.open("a", clean: false, expiry: .max).queue
-        var left: [String] = []
-        while let next = queue.popFirst(where: { _ in true }) {
-            left.append(String(decoding: next.message.payload, as: UTF8.self))
-        }
-        #expect(left == ["lasting", "late"])
-        #expect(queue.bytes == 0)
-    }
-
     @Test func queuesForASessionThatIsAwayUntilItExpires() {
         var bench = Bench()
         let first = bench.open("a", clean: false, expiry: 10)
@@ -271,12 +232,12 @@ import Testing
                 message: Message(topic: "", payload: Array(payload.utf8), qos: qos), qos: qos, retain: false)
         }
         var queue = SessionQueue(countLimit: 3, byteLimit: 100)
-        queue.append(item("a", .atMostOnce), at: 0)
-        queue.append(item("b", .atLeastOnce), at: 0)
-        queue.append(item("c", .atMostOnce), at: 0)
-        queue.append(item("d", .atLeastOnce), at: 0)
-        queue.append(item("e", .atLeastOnce), at: 0)
-        queue.append(item("f", .atLeastOnce), at: 0)
+        queue.append(item("a", .atMostOnce))
+        queue.append(item("b", .atLeastOnce))
+        queue.append(item("c", .atMostOnce))
+        queue.append(item("d", .atLeastOnce))
+        queue.append(item("e", .atLeastOnce))
+        queue.append(item("f", .atLeastOnce))
         let dropped = queue.takeDropped()
         #expect(dropped == 3)
         var left: [String] = []
@@ -284,7 +245,7 @@ import Testing
             left.append(String(decoding: next.message.payload, as: UTF8.self))
         }
         #expect(left == ["b", "d", "e"])
-        queue.append(item(String(repeating: "x", count: 101), .atLeastOnce), at: 0)
+        queue.append(item(String(repeating: "x", count: 101), .atLeastOnce))
         #expect(queue.isEmpty && queue.bytes == 0)
     }
 
@@ -315,21 +276,40 @@ import Testing
         #expect(effects.dropped == 2)
     }
 
-    @Test func `a full queue of STOMP drops what has expired before the oldest`() throws {
+    /// The documented price of not searching for them.
+    @Test func `a message that has expired counts against the bounds, and reaches nobody`() throws {
         var limits = LoopbackBrokerLimits()
         limits.maximumQueueMessages = 2
-        var router = Router(limits: limits)
-        var effects = RouterEffects()
-        router.openSTOMP(1, clientID: nil)
-        for (text, expiry, now) in [("lasting", .max, 0), ("short", 10, 0), ("late", .max, 10)]
+        limits.maximumRetainedMessages = 1
+        limits.maximumSessionMessages = 1
+        var bench = Bench(limits)
+        // A queue of STOMP.
+        bench.router.openSTOMP(1, clientID: nil)
+        for (text, expiry, now) in [("oldest", .max, 0), ("short", 10, 0), ("late", .max, 10)]
             as [(String, Int64, Int64)]
         {
             let message = Message(topic: "/queue/q", payload: Array(text.utf8), expiry: expiry)
-            try router.send(1, message, to: "/queue/q", transaction: nil, at: now, into: &effects)
+            try bench.router.send(1, message, to: "/queue/q", transaction: nil, at: now, into: &bench.effects)
         }
-        #expect(effects.dropped == 1)
-        try router.subscribe(1, Self.subscription("/queue/q"), at: 10, into: &effects)
-        #expect(effects.messages.map { $0.entry.message.payload } == [Array("lasting".utf8), Array("late".utf8)])
+        #expect(bench.router.queuedCount("/queue/q") == 2 && bench.effects.dropped == 1)
+        try bench.router.subscribe(1, Self.subscription("/queue/q"), at: 10, into: &bench.effects)
+        #expect(bench.effects.messages.map { $0.entry.message.payload } == [Array("late".utf8)])
+        #expect(bench.effects.dropped == 2)
+        // A retained message.
+        bench.publish("short", retain: true, expiry: 10)
+        bench.publish("late", retain: true, at: 10)
+        #expect(bench.effects.dropped == 3)
+        bench.publish("short", retain: true, at: 10)
+        #expect(bench.effects.dropped == 3 && bench.router.retainedCount(at: 10) == 1)
+        // The queue of a session.
+        let first = bench.open("a", clean: false, expiry: .max)
+        bench.subscribe(first.session, "t")
+        bench.router.closeSession(
+            first.session, kept: MQTTSession(), queue: first.queue, sendsWill: false, at: 0, into: &bench.effects)
+        bench.publish("t", "short", expiry: 10)
+        bench.publish("t", "late", at: 10)
+        #expect(bench.effects.dropped == 4)
+        #expect(bench.open("a", clean: false, expiry: .max).queue.count == 1)
     }
 
     @Test func `an expired message reaches no subscriber of a topic, of either protocol`() throws {
