@@ -287,7 +287,7 @@ struct CookbookTests {
         // Ctrl-S: what is written from now on waits for Ctrl-Q.
         try await program.write([0x13])
         // Two that come at once count as one.
-        let hasEnded = await eventually(timeout: .seconds(60), every: .milliseconds(100)) {
+        let hasEnded = await eventually(every: .milliseconds(100)) {
             program.signal(SIGINT)
             return program.exitStatus != nil
         }

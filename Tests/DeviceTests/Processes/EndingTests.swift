@@ -48,7 +48,7 @@ struct EndingTests {
         // Ctrl-S: what is written from now on waits for Ctrl-Q.
         try await device.write([0x13])
         // Two that come at once count as one.
-        let hasEnded = await eventually(timeout: .seconds(60), every: .milliseconds(100)) {
+        let hasEnded = await eventually(every: .milliseconds(100)) {
             device.signal(signal)
             return device.exitStatus != nil
         }

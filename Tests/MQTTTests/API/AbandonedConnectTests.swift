@@ -11,15 +11,18 @@ import Transport
 struct AbandonedConnectTests {
     /// What a server sees that reads nothing until the client has left.
     private func end(
-        of leaving: @escaping @Sendable (MQTTClient) async throws -> Void, configuration: MQTTConfiguration
+        of leaving: @escaping @Sendable (MQTTClient, ManualClock) async throws -> Void
     ) async throws -> IOResult {
         let loop = EventLoop.shared
         let accepted = Mutex<[SocketStream]>([])
         let listener = try await Listener.listen(on: .host("127.0.0.1", port: 0), loop: loop) { stream in
             accepted.withLock { $0.append(stream) }
         }
-        let client = MQTTClient("mqtt://127.0.0.1:\(listener.port)", configuration: configuration)
-        try await leaving(client)
+        var configuration = MQTTConfiguration()
+        configuration.reconnect.firstConnectAttempts = 1
+        let clock = try ManualClock()
+        let client = MQTTClient("mqtt://127.0.0.1:\(listener.port)", configuration: configuration, clock: clock)
+        try await leaving(client, clock)
         await client.disconnect()
         let stream = try #require(accepted.withLock { $0.first })
         var result = IOResult.wouldBlock
@@ -36,25 +39,23 @@ struct AbandonedConnectTests {
     }
 
     @Test func `a server that does not answer in time is left with a reset`() async throws {
-        var configuration = MQTTConfiguration()
-        // Not so soon that CONNECT has not left on a busy machine.
-        configuration.connectTimeout = .seconds(2)
-        configuration.reconnect.firstConnectAttempts = 1
-        let result = try await end(
-            of: { client in await #expect(throws: MQTTError.self) { try await client.connect() } },
-            configuration: configuration)
+        let result = try await end { client, clock in
+            let connecting = Task { try await client.connect() }
+            #expect(await eventually { client.counters.bytesSent > 0 })
+            await clock.advance(by: .seconds(60))
+            await #expect(throws: MQTTError.self) { try await connecting.value }
+        }
         #expect(result == .failed(ECONNRESET))
     }
 
     @Test func `a connect that is cancelled leaves with a reset`() async throws {
-        let result = try await end(
-            of: { client in
-                let connecting = Task { try await client.connect() }
-                // CONNECT has left by then, or else there is nothing that could be read late.
-                #expect(await eventually { client.counters.bytesSent > 0 })
-                connecting.cancel()
-                await #expect(throws: MQTTError.self) { try await connecting.value }
-            }, configuration: MQTTConfiguration())
+        let result = try await end { client, _ in
+            let connecting = Task { try await client.connect() }
+            // CONNECT has left by then, or else there is nothing that could be read late.
+            #expect(await eventually { client.counters.bytesSent > 0 })
+            connecting.cancel()
+            await #expect(throws: MQTTError.self) { try await connecting.value }
+        }
         #expect(result == .failed(ECONNRESET))
     }
 }

@@ -94,7 +94,7 @@ struct TimeToConnectTests {
         // In a process of its own, whose threads are nobody else's.
         await #expect(processExitsWith: .success) {
             // The process ends if nothing in it continues.
-            alarm(60)
+            alarm(600)
             let scratch = try ScratchDirectory()
             let path = scratch.file("authorities.pem")
             #expect(mkfifo(path, 0o600) == 0)

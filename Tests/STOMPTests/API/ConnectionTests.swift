@@ -591,7 +591,6 @@ import Transport
                     if case .connectionLost = event { losses.add(1, ordering: .relaxed) }
                 }
             }
-            try await Task.sleep(for: .milliseconds(20))
             for round in 1...5 {
                 await broker.dropAllConnections()
                 #expect(await eventually { losses.load(ordering: .relaxed) == round })

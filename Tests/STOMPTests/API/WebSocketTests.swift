@@ -161,14 +161,14 @@ import WebSocketCore
     }
 
     @Test func `silence after binary messages is explained by servers that take only text`() async throws {
-        try await FakeWebSocket.withClient {
-            // So long that a busy machine has sent CONNECT by then.
-            $0.connectTimeout = .seconds(3)
+        let clock = try ManualClock()
+        try await FakeWebSocket.withClient(clock: clock) {
             $0.reconnect = .never
             $0.webSocket.sendsText = false
         } _: { client, server in
             let connecting = Task { try await client.connect() }
             try await server.frame("CONNECT")
+            await clock.advance(by: .seconds(60))
             await expectError(.timedOut, containing: "webSocket.sendsText") { try await connecting.value }
         }
     }

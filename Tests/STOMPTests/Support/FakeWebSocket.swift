@@ -32,9 +32,12 @@ final class FakeWebSocket: Sendable {
 
     /// Runs `body` with a client that connects to such a server.
     ///
-    /// - Parameter maximumMessageSize: the longest message that the server takes, in bytes.
+    /// - Parameters:
+    ///   - maximumMessageSize: the longest message that the server takes, in bytes.
+    ///   - clock: the client's; nil for the system's.
     static func withClient(
-        path: String = "/stomp", maximumMessageSize: Int = .max, _ configuration: STOMPConfiguration = .impatient,
+        path: String = "/stomp", maximumMessageSize: Int = .max, clock: ManualClock? = nil,
+        _ configuration: STOMPConfiguration = .impatient,
         _ change: (inout STOMPConfiguration) -> Void = { _ in },
         _ body: (STOMPClient, FakeWebSocket) async throws -> Void
     ) async throws {
@@ -45,7 +48,10 @@ final class FakeWebSocket: Sendable {
         let listener = try await Listener.listen(on: .host("127.0.0.1", port: 0), loop: .shared) { stream in
             server.state.withLock { $0.stream = stream }
         }
-        let client = STOMPClient("ws://127.0.0.1:\(listener.port)\(path)", configuration: configuration)
+        let url = "ws://127.0.0.1:\(listener.port)\(path)"
+        let client =
+            clock.map { STOMPClient(url, configuration: configuration, clock: $0) }
+            ?? STOMPClient(url, configuration: configuration)
         do {
             try await body(client, server)
         } catch {
