@@ -1,4 +1,6 @@
 import Foundation
+package import Messaging
+package import Transport
 
 #if canImport(Glibc)
     import Glibc
@@ -127,5 +129,28 @@ package struct DeviceOptions: Sendable {
             )
         }
         return count == 1 && option.name == OptionDeclaration.deviceID.name ? [id] : (1...count).map { "\(id)-\($0)" }
+    }
+}
+
+extension DeviceOptions {
+    /// Back-off from half a second to ten. The first connection fails after five attempts; a lost one is tried again
+    /// until it is back.
+    package var reconnectPolicy: ReconnectPolicy {
+        guard reconnects else { return .never }
+        return ReconnectPolicy(
+            initialDelay: .milliseconds(500), maximumDelay: .seconds(10), firstConnectAttempts: 5)
+    }
+}
+
+extension DeviceOptions {
+    /// What `--ca`, `--cert`, `--key` and `--insecure` say, in the library's words.
+    package var tls: TLSOptions {
+        var options = TLSOptions()
+        if let certificateAuthorities { options.trust = .authorities([.file(certificateAuthorities)]) }
+        if let certificate, let key {
+            options.identity = TLSIdentity(certificates: .file(certificate), key: .file(key))
+        }
+        if isInsecure { options.verification = .unsafeAcceptAnyCertificate }
+        return options
     }
 }

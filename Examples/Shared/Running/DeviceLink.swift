@@ -246,3 +246,55 @@ extension BrokerURL {
 
 /// The body of a device has returned.
 private struct Finished: Error {}
+
+extension DeviceLink {
+    /// Runs `goodBye` for two seconds at most, so that a broker that does not answer cannot delay the end.
+    package func leave(_ goodBye: @escaping @Sendable () async -> Void) async {
+        let (done, continuation) = AsyncStream.makeStream(of: Void.self)
+        // Unstructured, because this task is already cancelled when the program is to stop.
+        let leaving = Task {
+            await goodBye()
+            continuation.finish()
+        }
+        let limit = Task {
+            try? await Task.sleep(for: .seconds(2))
+            continuation.finish()
+        }
+        await Task { for await _ in done {} }.value
+        leaving.cancel()
+        limit.cancel()
+    }
+}
+
+/// Shows the elements of a sequence of updates, from before something starts until after it has ended.
+struct Onlooker: Sendable {
+    private let task: Task<Void, Never>
+
+    /// Returns once every later element will be shown. `missed` receives the number of those that came too fast.
+    static func start<Element: Sendable>(
+        _ updates: Updates<Element>, missed: @escaping @Sendable (Int) -> Void,
+        show: @escaping @Sendable (Element) -> Void
+    ) async -> Onlooker {
+        let (starting, hasStarted) = AsyncStream.makeStream(of: Void.self)
+        let task = Task {
+            var iterator = updates.makeAsyncIterator()
+            hasStarted.finish()
+            var missedCount = 0
+            while let element = await iterator.next() {
+                let count = iterator.missedCount
+                if count > missedCount { missed(count - missedCount) }
+                missedCount = count
+                show(element)
+            }
+        }
+        for await _ in starting {}
+        return Onlooker(task: task)
+    }
+
+    /// Shows what is still waiting, and ends.
+    func finish() async {
+        // A cancelled iterator ends after what it has.
+        task.cancel()
+        await task.value
+    }
+}

@@ -1,3 +1,5 @@
+import Synchronization
+
 /// What one device did, or a fleet together.
 package struct DeviceSummary: Sendable, Equatable {
     package var sent = 0
@@ -46,5 +48,30 @@ package struct DeviceSummary: Sendable, Equatable {
         if reconnects > 0 { parts.append(count(reconnects, "reconnect", "reconnects")) }
         parts.append(ReplayProgress.time(elapsed.wholeNanoseconds) + " elapsed")
         return parts
+    }
+}
+
+/// Counts for one device's summary, from wherever things happen.
+package final class Tally: Sendable {
+    private let counts = Mutex(DeviceSummary())
+
+    package init() {}
+
+    package var summary: DeviceSummary { counts.withLock { $0 } }
+
+    package func add(_ change: (inout DeviceSummary) -> Void) {
+        counts.withLock { change(&$0) }
+    }
+}
+
+/// The value that came last: what a shaken device sends again.
+package final class Latest<Value: Sendable>: Sendable {
+    private let state = Mutex<Value?>(nil)
+
+    package init() {}
+
+    package var value: Value? {
+        get { state.withLock { $0 } }
+        set { state.withLock { $0 = newValue } }
     }
 }

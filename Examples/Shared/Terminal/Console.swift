@@ -1,3 +1,4 @@
+package import Messaging
 import Synchronization
 
 #if canImport(Glibc)
@@ -211,5 +212,55 @@ extension Colour {
     /// The text on this colour, up to the right edge of the terminal.
     fileprivate func painted(_ text: String) -> String {
         "\u{1B}[48;2;\(red);\(green);\(blue);\(isLight ? 30 : 97)m\(text)\u{1B}[K\u{1B}[0m"
+    }
+}
+
+/// How a text looks on a terminal that has colours.
+package enum TextStyle: String, Sendable {
+    case plain = ""
+    case strong = "1"
+    case faint = "2"
+    case good = "32"
+    case bad = "31"
+    case caution = "33"
+    case accent = "36"
+
+    func applied(to text: String, _ hasColours: Bool) -> String {
+        guard self != .plain, hasColours, !text.isEmpty else { return text }
+        return "\u{1B}[\(rawValue)m\(text)\u{1B}[0m"
+    }
+}
+
+/// A text in one style.
+package struct StyledText: Sendable, Equatable {
+    var text: String
+    var style: TextStyle
+
+    package init(_ text: String, _ style: TextStyle = .plain) {
+        self.text = text
+        self.style = style
+    }
+}
+
+/// Shows frames for `--frames`: `>>>` sent, `<<<` received, one line each.
+package struct FramePrinter: Sendable {
+    private let console: Console
+    private let prefix: String
+
+    /// - Parameter prefix: Told before each line, for fleets.
+    package init(console: Console, prefix: String = "") {
+        self.console = console
+        self.prefix = prefix
+    }
+
+    /// - Parameter frame: In words, with secrets masked.
+    package func show(_ direction: FrameDirection, _ frame: String) {
+        console.line(prefix + Self.line(direction, frame), .faint)
+    }
+
+    static func line(_ direction: FrameDirection, _ frame: String) -> String {
+        let limit = 1024
+        let shown = frame.utf8.count <= limit ? frame : String(decoding: frame.utf8.prefix(limit), as: UTF8.self) + "…"
+        return (direction == .sent ? ">>> " : "<<< ") + shown
     }
 }
