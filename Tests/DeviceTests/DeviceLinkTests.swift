@@ -1,4 +1,5 @@
 import Messaging
+import STOMP
 import Synchronization
 import TestSupport
 import Testing
@@ -8,8 +9,6 @@ import Testing
 /// What a device sends over which connection.
 @Suite(.turns)
 struct DeviceLinkTests {
-    private struct Failure: Error {}
-
     private struct Frame: DeviceFrame {
         var direction: FrameDirection { .sent }
         var description: String { "" }
@@ -17,6 +16,7 @@ struct DeviceLinkTests {
 
     /// A client whose states the test decides on.
     private final class ScriptedClient: DeviceClient {
+        typealias Failure = STOMPError
         private let updates = Broadcaster<ConnectionState<Failure>>(capacity: 100)
         private let count = Atomic(0)
 
@@ -28,9 +28,6 @@ struct DeviceLinkTests {
         func disconnect() async {}
         func inspect(showingSecrets: Bool) -> Updates<Frame> { Broadcaster<Frame>(capacity: 1).updates }
         func inspect(into log: FrameLog, as name: String?) {}
-        func publishForVisitor(_ payload: [UInt8], to topic: String) async throws {}
-        static func final(_ failure: Failure) -> DeviceFailure { DeviceFailure(.lost, "lost") }
-        static func kind(_ failure: Failure) -> ConnectionFailureKind { .lost }
 
         func connects() {
             updates.send(.connecting(attempt: 1))
@@ -38,12 +35,16 @@ struct DeviceLinkTests {
             updates.send(.connected)
         }
 
-        func loses() { updates.send(.waiting(.seconds(1), attempt: 1, after: Failure())) }
+        func loses() {
+            updates.send(
+                .waiting(
+                    .seconds(1), attempt: 1, after: STOMPError(.connectionLost, "lost", answer: nil, underlying: nil)))
+        }
     }
 
     private func post() throws -> Fleet.Post {
         guard case .run(let options) = try LocationsOptions.parse(["--broker", "stomp://x"], environment: [:]) else {
-            throw Failure()
+            throw CancellationError()
         }
         let console = Console(output: -1, errors: -1, environment: [:]) { _ in }
         let program = Program(device: .locations, console: console, stop: StopSwitch())
@@ -56,18 +57,18 @@ struct DeviceLinkTests {
 
     @Test func `nothing is sent over a connection before what the last one left is sent again`() async throws {
         let client = ScriptedClient()
-        let link = DeviceLink(client, try post())
+        let link = DeviceLink(client, ReplaySource<Fix>.live(LiveSource()), try post())
         let log = Mutex<[String]>([])
         let entered = Atomic(0)
         let (gate, open) = AsyncStream.makeStream(of: Void.self)
         let running = Task {
-            try await link.run {
+            try await link.run(publish: { _, _ in }) {
                 log.withLock { $0.append("again over \(client.connectionCount)") }
                 // The first time until the test has seen it.
                 if entered.add(1, ordering: .relaxed).newValue == 1 { for await _ in gate {} }
             } _: {
                 for _ in 0..<2 {
-                    try await link.send { () throws(Failure) in
+                    try await link.send { () throws(STOMPError) in
                         log.withLock { $0.append("new over \(client.connectionCount)") }
                     }
                     // The second one is to be sent over a later connection.

@@ -12,12 +12,12 @@ struct LiveReplayTests {
     private func sent(
         _ values: [Int], interval: Duration, isWanted: @escaping @Sendable (Int) -> Bool = { _ in true }
     ) async throws -> [String] {
-        let channel = LiveChannel<Int>()
-        for value in values { channel.send(value) }
-        channel.finish()
+        let source = LiveSource<Int>()
+        for value in values { source.send(value) }
+        source.finish()
         let replay = Replay(clock: VirtualClock())
         var sent: [String] = []
-        _ = try await replay.play(LiveSource(channel), interval: interval, isWanted: isWanted) { value in
+        _ = try await replay.play(source, interval: interval, isWanted: isWanted) { value in
             sent.append("\(value)@\(replay.elapsed / 1_000_000)")
         }
         return sent
@@ -47,37 +47,37 @@ struct LiveReplayTests {
     }
 
     @Test func `a value goes out before the next one is there`() async throws {
-        let channel = LiveChannel<Int>()
-        channel.send(0)
+        let source = LiveSource<Int>()
+        source.send(0)
         let replay = Replay(clock: VirtualClock())
         var count = 0
-        _ = try await replay.play(LiveSource(channel), interval: .zero) { value in
+        _ = try await replay.play(source, interval: .zero) { value in
             #expect(value == count)
             count += 1
-            if count < 3 { channel.send(count) } else { channel.finish() }
+            if count < 3 { source.send(count) } else { source.finish() }
         }
         #expect(count == 3)
     }
 
     @Test func `what came before a malformed row goes out before the failure`() async throws {
-        let channel = LiveChannel<Int>()
-        for value in 0..<3 { channel.send(value) }
-        channel.finish(DeviceFailure(.dataError, "line 4"))
+        let source = LiveSource<Int>()
+        for value in 0..<3 { source.send(value) }
+        source.finish(DeviceFailure(.dataError, "line 4"))
         let replay = Replay(clock: VirtualClock())
         var last: Int?
         await #expect(throws: DeviceFailure(.dataError, "line 4")) {
-            _ = try await replay.play(LiveSource(channel), interval: .seconds(1)) { last = $0 }
+            _ = try await replay.play(source, interval: .seconds(1)) { last = $0 }
         }
         #expect(last == 2)
     }
 
     @Test(arguments: [Duration.zero, .seconds(1)])
     func `cancelling ends the wait for a value`(interval: Duration) async throws {
-        let channel = LiveChannel<Int>()
-        channel.send(1)
+        let source = LiveSource<Int>()
+        source.send(1)
         let (sent, isSent) = AsyncStream.makeStream(of: Void.self)
         let task = Task {
-            try await Replay(clock: ContinuousClock()).play(LiveSource(channel), interval: interval) { _ in
+            try await Replay(clock: ContinuousClock()).play(source, interval: interval) { _ in
                 isSent.finish()
             }
         }

@@ -52,35 +52,35 @@ struct LiveTests {
     }
 
     @Test func cancellingEndsAWait() async throws {
-        let channel = LiveChannel<Int>()
-        let task = Task { try await channel.next() }
+        let source = LiveSource<Int>()
+        let task = Task { try await source.next() }
         try await Task.sleep(for: .milliseconds(20))
         task.cancel()
         #expect(try await task.value == nil)
         // What comes later is not lost to the wait that was given up.
-        channel.send(1)
-        #expect(try await channel.next() == 1)
+        source.send(1)
+        #expect(try await source.next() == 1)
     }
 
-    @Test func aChannelMayBeDroppedWithValuesUnread() {
-        weak var dropped: LiveChannel<Int>?
+    @Test func aSourceMayBeDroppedWithValuesUnread() {
+        weak var dropped: LiveSource<Int>?
         do {
-            let channel = LiveChannel<Int>(capacity: 4)
-            for value in 0..<3 { channel.send(value) }
-            dropped = channel
+            let source = LiveSource<Int>(capacity: 4)
+            for value in 0..<3 { source.send(value) }
+            dropped = source
         }
         #expect(dropped == nil)
     }
 
-    @Test func aFullChannelHoldsItsWriterBack() async throws {
-        let channel = LiveChannel<Int>(capacity: 4)
+    @Test func aFullSourceHoldsItsWriterBack() async throws {
+        let source = LiveSource<Int>(capacity: 4)
         let thread = Thread {
-            for value in 0..<1000 { channel.send(value) }
-            channel.finish()
+            for value in 0..<1000 { source.send(value) }
+            source.finish()
         }
         thread.start()
         var values: [Int] = []
-        while let value = try await channel.next() { values.append(value) }
+        while let value = try await source.next() { values.append(value) }
         #expect(values == Array(0..<1000))
     }
 }

@@ -34,16 +34,14 @@ struct RunningTests {
         #expect(try await stop.untilStopped { Task.isCancelled })
     }
 
-    @Test func theFleetStartsStaggeredAndAddsUp() async throws {
+    @Test func theFleetStartsStaggered() async throws {
         let starts = Mutex<[(Int, String, ContinuousClock.Instant)]>([])
         let begin = ContinuousClock.now
-        let total = try await DeviceRunner.run(
+        try await DeviceRunner.run(
             ["a", "b", "c"], stop: StopSwitch(), stagger: .milliseconds(30)
         ) { index, id in
             starts.withLock { $0.append((index, id, ContinuousClock.now)) }
-            return DeviceSummary(sent: index + 1, received: 1, reconnects: 2)
         }
-        #expect(total == DeviceSummary(sent: 6, received: 3, reconnects: 6))
         let seen = starts.withLock { $0 }
         #expect(seen.map { "\($0.0)\($0.1)" }.sorted() == ["0a", "1b", "2c"])
         // On a busy machine several may be due at the same time, and start in any order.
@@ -60,7 +58,6 @@ struct RunningTests {
                 if index == 1 { throw DeviceFailure(.noPermission, "refused") }
                 await stop.wait()
                 left.withLock { $0 += 1 }
-                return DeviceSummary()
             }
         }
         // Usually the third one never starts; whoever did could leave.
@@ -110,9 +107,9 @@ struct RunningTests {
         #expect(
             summary.items(for: .locations, devices: 1, elapsed: .seconds(514)).joined(separator: ", ")
                 == "104 fixes sent, 1 old fix skipped, 2 texts received, 1 reconnect, 8:34 elapsed")
-        let confirmed = DeviceSummary(sent: 2, unconfirmed: 1) + DeviceSummary(sent: 1) + DeviceSummary(unconfirmed: 2)
         #expect(
-            confirmed.items(for: .locations, devices: 1, elapsed: .zero).joined(separator: ", ")
+            DeviceSummary(sent: 3, unconfirmed: 3).items(for: .locations, devices: 1, elapsed: .zero).joined(
+                separator: ", ")
                 == "3 fixes sent, 3 unconfirmed, 0 texts received, 0:00 elapsed")
         #expect(
             DeviceSummary(sent: 1).items(for: .motions, devices: 3, elapsed: .zero).joined(separator: ", ")

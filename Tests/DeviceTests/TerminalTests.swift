@@ -279,8 +279,8 @@ struct TerminalTests {
     // MARK: Frames
 
     @Test func framesAreOneLineOfBoundedLength() {
-        #expect(FramePrinter.line(.sent, "PINGREQ") == ">>> PINGREQ")
-        let long = FramePrinter.line(.received, "MESSAGE x:" + String(repeating: "é", count: 10_000))
+        #expect(Console.frameLine(.sent, "PINGREQ") == ">>> PINGREQ")
+        let long = Console.frameLine(.received, "MESSAGE x:" + String(repeating: "é", count: 10_000))
         #expect(long.hasPrefix("<<< MESSAGE x:é"))
         #expect(long.utf8.count < 1100)
     }

@@ -21,10 +21,11 @@ package struct ReplaySteps<Value: Sendable>: Sequence, IteratorProtocol, Sendabl
         case sampled(Duration)
     }
 
-    private let recording: Recording<Value>
+    let recording: Recording<Value>
     private let speed: Double
+    private let selection: Selection
     private let interval: Int64
-    private let isSampled: Bool
+    private var isSampled: Bool { if case .sampled = selection { interval > 0 } else { false } }
     private let loops: Bool
     /// Index of the value to start with.
     private let start: Int
@@ -56,14 +57,19 @@ package struct ReplaySteps<Value: Sendable>: Sequence, IteratorProtocol, Sendabl
         self.adjust = adjust.map(Adjustment.init)
         index = self.start
         origin = recording.isEmpty ? 0 : -recording.offsets[self.start]
-        switch selection {
-        case .thinned(let interval):
-            self.interval = interval.wholeNanoseconds
-            isSampled = false
-        case .sampled(let interval):
-            self.interval = interval.wholeNanoseconds
-            isSampled = self.interval > 0
-        }
+        self.selection = selection
+        interval =
+            switch selection {
+            case .thinned(let interval), .sampled(let interval): interval.wholeNanoseconds
+            }
+    }
+
+    /// The same replay from another place in the recording, at a multiple of its speed.
+    func moved(
+        to start: Double, pace: Double, adjust: (@Sendable (Recording<Value>, _ index: Int) -> Value)?
+    ) -> ReplaySteps {
+        ReplaySteps(
+            recording, speed: speed * pace, selection: selection, loops: loops, start: start, adjust: adjust)
     }
 
     /// How long the replay takes, nanoseconds; nil when it loops.

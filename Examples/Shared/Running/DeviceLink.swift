@@ -1,91 +1,108 @@
-import Messaging
+package import Inspector
+package import Messaging
 
-/// One device's connection: reports its states, pauses the replay while it is lost, and decides which failures are final.
-package struct DeviceLink<Client: DeviceClient>: Sendable {
+/// What the devices need from a client, whichever protocol it speaks.
+package protocol DeviceClient: Sendable {
+    associatedtype Failure: ClientError
+    associatedtype Record: DeviceFrame
+
+    /// The server that is connected, or was tried last.
+    var server: BrokerURL? { get }
+    var states: Updates<ConnectionState<Failure>> { get }
+    /// Connections so far, the present one included.
+    var connectionCount: Int { get }
+    func connect() async throws(Failure)
+    func disconnect() async
+    func inspect(showingSecrets: Bool) -> Updates<Record>
+    func inspect(into log: FrameLog, as name: String?)
+}
+
+extension MessagingClient {
+    package nonisolated var connectionCount: Int { counters.connections }
+}
+
+/// A frame or packet to be shown with `--frames`; its description is one line.
+package protocol DeviceFrame: Sendable, CustomStringConvertible {
+    var direction: FrameDirection { get }
+}
+
+/// One device and its connection: plays the device's values while there is one, reports its states, and decides which
+/// failures are final.
+package struct DeviceLink<Client: DeviceClient, Value: Sendable & CustomStringConvertible>: Sendable {
     package let client: Client
     package let post: Fleet.Post
-    package let tally = Tally()
+    private let source: ReplaySource<Value>
     /// Paused while there is no connection.
-    package let replay = Replay(clock: ContinuousClock())
+    private let replay = Replay(clock: ContinuousClock())
     /// The number of the connection that messages may be sent over. What an earlier one left unconfirmed was sent first.
-    private let prepared = Latest<Int>()
+    private let prepared = Watched(0)
+    /// What a shaken device sends again.
+    private let last = Watched<Value?>(nil)
+    private var meter: ProgressMeter { post.fleet.meter }
+    package var isLive: Bool { source.isLive }
 
-    package init(_ client: Client, _ post: Fleet.Post) {
+    package init(_ client: Client, _ source: ReplaySource<Value>, _ post: Fleet.Post) {
         self.client = client
+        self.source = source
         self.post = post
         replay.pause()
     }
 
+    // MARK: Running
+
     /// Connects, runs `body` and disconnects. When the program is to stop, `body` is cancelled and may still say good-bye.
     ///
-    /// - Parameter reconnected: Called after each reconnect, before the replay continues.
+    /// - Parameters:
+    ///   - publish: Publishes what a visitor of the inspector typed; returns when the broker has confirmed it.
+    ///   - reconnected: Called after each reconnect, before the replay continues.
+    ///   - body: Called when the client has begun to connect, so that it accepts subscriptions.
     /// - Throws: What `body` throws, or a `DeviceFailure` when the client has stopped.
     package func run(
-        reconnected: @escaping @Sendable () async -> Void = {}, _ body: @escaping @Sendable () async throws -> Void
+        publish: @escaping InspectorPage.Publish, reconnected: @escaping @Sendable () async -> Void = {},
+        _ body: @escaping @Sendable () async throws -> Void
     ) async throws {
         if let log = post.fleet.frames { client.inspect(into: log, as: post.id) }
-        if post.index == 0 {
-            post.fleet.publisher?.use { [client] in try await client.publishForVisitor($1, to: $0) }
-        }
-        let frames = await showFrames()
+        if post.index == 0 { post.fleet.publisher?.use(publish) }
+        let frames = post.fleet.options.showsFrames ? showFrames() : nil
         do {
             try await post.stop.untilStopped { try await connected(reconnected, body) }
-            await frames?.finish()
         } catch {
-            await frames?.finish()
             // How an operation fails that the user has stopped is not worth reporting.
-            guard post.stop.isStopped else { throw error }
+            if !post.stop.isStopped {
+                await finish(frames)
+                throw error
+            }
         }
+        await finish(frames)
     }
 
     private func connected(
         _ reconnected: @escaping @Sendable () async -> Void, _ body: @escaping @Sendable () async throws -> Void
     ) async throws {
-        let result: Result<Void, any Error>
+        // Made before connecting, so that none is missed.
+        let states = client.states
+        let hasBegun = Watched(false)
         do {
-            let (connecting, isConnecting) = AsyncStream.makeStream(of: Void.self)
-            let (watching, isWatching) = AsyncStream.makeStream(of: Void.self)
-            try await withThrowingTaskGroup(of: Void.self) { group in
-                group.addTask {
-                    try await watch(
-                        isWatching: isWatching.finish, isConnecting: isConnecting.finish, reconnected: reconnected)
-                }
-                group.addTask {
-                    for await _ in watching {}
-                    async let isConnected = connects()
-                    // The body subscribes before there is a connection, since a resumed session delivers at once.
-                    for await _ in connecting {}
-                    do {
-                        try await body()
-                    } catch {
-                        // The watcher, which counts the attempts, reports that the client has stopped.
-                        guard await isConnected else { return await untilCancelled() }
-                        throw error
-                    }
-                    throw Finished()
-                }
-                defer { group.cancelAll() }
-                // Unlike `waitForAll`, this ends with the first error.
-                while try await group.next() != nil {}
+            let watcher = { @Sendable () async throws in
+                try await watch(states, hasBegun: { hasBegun.value = true }, reconnected: reconnected)
             }
-            result = .success(())
-        } catch is Finished {
-            result = .success(())
+            try await running(beside: [watcher]) {
+                async let isConnected = connects()
+                // The body subscribes before there is a connection, since a resumed session delivers at once.
+                await hasBegun.wait { $0 }
+                do {
+                    try await body()
+                } catch {
+                    // The watcher, which counts the attempts, reports that the client has stopped.
+                    if await !isConnected { try await Task.sleep(for: .seconds(1_000_000_000)) }
+                    throw error
+                }
+            }
         } catch {
-            result = .failure(error)
+            await client.disconnect()
+            throw error
         }
         await client.disconnect()
-        try result.get()
-    }
-
-    private func showFrames() async -> Onlooker? {
-        guard post.fleet.options.showsFrames else { return nil }
-        let printer = FramePrinter(console: post.console, prefix: post.prefix)
-        return await Onlooker.start(client.inspect(showingSecrets: false)) { count in
-            post.say("… \(count) frames came too fast to be shown", .faint)
-        } show: { frame in
-            printer.show(frame.direction, "\(frame)")
-        }
     }
 
     private func connects() async -> Bool {
@@ -97,28 +114,140 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
         }
     }
 
-    /// Returns once there is a connection and `reconnected` has returned.
-    package func untilConnected() async {
-        await replay.time.untilResumed()
+    /// Runs `work` and the others beside it until it returns. The first error of any ends all.
+    package func running(
+        beside others: [@Sendable () async throws -> Void], _ work: @escaping @Sendable () async throws -> Void
+    ) async throws {
+        try await withThrowingTaskGroup(of: Bool.self) { group in
+            for other in others {
+                group.addTask {
+                    try await other()
+                    return false
+                }
+            }
+            group.addTask {
+                try await work()
+                return true
+            }
+            defer { group.cancelAll() }
+            while let isWork = try await group.next(), !isWork {}
+        }
     }
 
-    private func untilCancelled() async {
-        while !Task.isCancelled { try? await Task.sleep(for: .seconds(3600)) }
+    /// Runs `goodBye` for two seconds at most, so that a broker that does not answer cannot delay the end.
+    package func leave(_ goodBye: @escaping @Sendable () async -> Void) async {
+        let (done, continuation) = AsyncStream.makeStream(of: Void.self)
+        // Unstructured, because this task is already cancelled when the program is to stop.
+        let leaving = Task {
+            await goodBye()
+            continuation.finish()
+        }
+        let limit = Task {
+            try? await Task.sleep(for: .seconds(2))
+            continuation.finish()
+        }
+        await Task { for await _ in done {} }.value
+        leaving.cancel()
+        limit.cancel()
+    }
+
+    /// Shows the frames from here on.
+    private func showFrames() -> Task<Void, Never> {
+        let frames = client.inspect(showingSecrets: false)
+        return Task {
+            var iterator = frames.makeAsyncIterator()
+            var missedCount = 0
+            while let frame = await iterator.next() {
+                let count = iterator.missedCount
+                if count > missedCount { post.say("… \(count - missedCount) frames came too fast to be shown", .faint) }
+                missedCount = count
+                post.console.frame(frame.direction, "\(frame)", prefix: post.prefix)
+            }
+        }
+    }
+
+    /// Shows the frames that still wait.
+    private func finish(_ frames: Task<Void, Never>?) async {
+        // A cancelled iterator ends after what it has.
+        frames?.cancel()
+        await frames?.value
+    }
+
+    // MARK: Sending
+
+    /// Plays the device's recording, or what comes on standard input: each value goes out when it is due and there is a
+    /// connection.
+    ///
+    /// - Parameters:
+    ///   - interval: Of live values; the steps of a recording have theirs.
+    ///   - isWanted: Called for each live value when it is read; false skips it.
+    ///   - untilConfirmed: Called at the end.
+    ///   - send: Sends a value; false if it was skipped.
+    package func play(
+        interval: Duration, isWanted: @escaping @Sendable (Value) -> Bool = { _ in true },
+        untilConfirmed: () async -> Void = {}, _ send: (Value) async throws -> Bool
+    ) async throws {
+        meter.begin(device: post.index, duration: source.duration, loops: source.loops)
+        var pass = 0
+        let ending = try await replay.play(source, interval: interval, isWanted: isWanted) { value, step in
+            if let step, step.pass != pass {
+                pass = step.pass
+                post.announceRun(pass + 1)
+            }
+            last.value = value
+            // A live value may have waited for its interval or for a connection since it was read.
+            guard try await send(value) else { return }
+            meter.sent(device: post.index, due: step?.due)
+            post.showSent("\(value)")
+        }
+        await untilConfirmed()
+        if ending == .atEnd { meter.ended(device: post.index) }
+    }
+
+    /// Sends the last value again.
+    package func shake(_ send: (Value) async throws -> Bool) async throws {
+        guard let last = last.value else {
+            return post.say("shaken, but there is no \(ReplayProgress.singular(meter.unit)) yet to send again")
+        }
+        if try await send(last) { meter.sent(device: post.index, due: nil) }
+        post.report("shaken: \(last)")
+    }
+
+    /// Runs `send` when there is a connection, and again if that is lost meanwhile.
+    ///
+    /// - Throws: `CancellationError`, or a `DeviceFailure` for a failure that another attempt cannot mend.
+    package func send<Result>(_ send: () async throws(Client.Failure) -> Result) async throws -> Result {
+        while true {
+            await replay.untilResumed()
+            try Task.checkCancellation()
+            if prepared.value == client.connectionCount {
+                do throws(Client.Failure) {
+                    return try await send()
+                } catch {
+                    try Task.checkCancellation()
+                    guard error.isLostConnection else { throw DeviceFailure(error) }
+                }
+            }
+            // The watcher has not yet seen the loss, and is about to pause the replay.
+            try await Task.sleep(for: .milliseconds(20))
+        }
+    }
+
+    /// Returns once there is a connection and what the last one left unconfirmed was sent over it.
+    package func untilConnected() async {
+        await replay.untilResumed()
     }
 
     // MARK: States
 
     /// - Parameters:
-    ///   - isWatching: Called when no state can be missed.
-    ///   - isConnecting: Called when the client has begun to connect, so that it accepts subscriptions.
+    ///   - hasBegun: Called when the client has begun to connect.
     ///   - reconnected: As in `run`.
     private func watch(
-        isWatching: () -> Void, isConnecting: () -> Void, reconnected: () async -> Void
+        _ states: Updates<ConnectionState<Client.Failure>>, hasBegun: () -> Void, reconnected: () async -> Void
     ) async throws {
-        var states = client.states.makeAsyncIterator()
-        isWatching()
         var connections = 0
-        var hasBegun = false
+        var isFirstAttempt = true
         // The number of the attempt that is made or waited for. It starts over with each connection that is lost; the
         // client's own number starts over only when a connection has held for some time.
         var attempt = 1
@@ -126,7 +255,7 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
         var lastReason = ""
         var silence: Task<Void, any Error>?
         defer { silence?.cancel() }
-        while let state = await states.next() {
+        for await state in states {
             silence?.cancel()
             switch state {
             case .connecting:
@@ -135,25 +264,25 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
                     try await Task.sleep(for: .seconds(3))
                     post.report("still waiting: \(client.server?.shown ?? post.fleet.name) has not answered yet")
                 }
-                isConnecting()
+                hasBegun()
                 // After a failure, its line has announced this attempt.
-                if !hasBegun {
+                if isFirstAttempt {
                     post.report("connecting to \(post.fleet.name)…")
                 } else if lastReason.isEmpty {
                     post.report("connecting…")
                 }
-                hasBegun = true
+                isFirstAttempt = false
             case .connected:
                 let connection = client.connectionCount
                 connections += 1
                 isConnected = true
                 lastReason = ""
-                post.fleet.meter.connection(of: post.index, isThere: true)
+                meter.connection(of: post.index, isThere: true)
                 let place = post.fleet.urls.count > 1 ? client.server.map { " to \($0.shown)" } ?? "" : ""
                 post.report(
                     connections == 1 ? "connected\(place)" : "connected again\(place); the replay continues", .good)
                 if connections > 1 {
-                    tally.add { $0.reconnects += 1 }
+                    meter.count { $0.reconnects += 1 }
                     await reconnected()
                 }
                 prepared.value = connection
@@ -162,13 +291,15 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
             case .waiting(let delay, let failed, let failure):
                 pause()
                 let words = describe(failure, wasConnected: isConnected, connections: connections)
-                if connections == 0, Client.kind(failure) == .protocolError { throw words }
+                if connections == 0, failure.code == .protocolError { throw words }
                 attempt = connections == 0 ? failed + 1 : isConnected ? 1 : attempt + 1
                 let most = connections == 0 ? post.fleet.options.reconnectPolicy.firstConnectAttempts : nil
                 let count = most.map { "\(attempt) of \($0)" } ?? "\(attempt)"
-                let wait = "trying again in \(tenths(delay)) s (attempt \(count))"
+                let tenths = DecimalText.fixed(max(0.1, Double(delay.wholeNanoseconds) / 1e9), places: 1)
                 let reason = words.message == lastReason ? "the same again" : words.message
-                post.report(reason + "; " + (isConnected ? "the replay waits; " : "") + wait, .bad)
+                post.report(
+                    "\(reason); \(isConnected ? "the replay waits; " : "")trying again in \(tenths) s (attempt \(count))",
+                    .bad)
                 lastReason = words.message
                 isConnected = false
             case .disconnected(let failure?):
@@ -187,17 +318,17 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
     /// Pauses the replay until there is a connection.
     private func pause() {
         replay.pause()
-        post.fleet.meter.connection(of: post.index, isThere: false)
+        meter.connection(of: post.index, isThere: false)
     }
 
     private func describe(_ failure: Client.Failure, wasConnected: Bool, connections: Int) -> DeviceFailure {
-        var words = Client.final(failure)
+        var words = DeviceFailure(failure)
         // More follows in the same sentence.
         if words.message.hasSuffix(".") { words.message.removeLast() }
         if wasConnected {
             words.message = "connection lost: \(words.message)"
         } else {
-            if connections == 0, Client.kind(failure) == .lost {
+            if connections == 0, failure.isLostConnection {
                 words.status = .protocolError
                 // Unless the error itself advises on the port.
                 if !words.message.contains(" port") { words.message += "; check the port and the protocol" }
@@ -208,93 +339,16 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
         }
         return words
     }
+}
 
-    private func tenths(_ delay: Duration) -> String {
-        DecimalText.fixed(max(0.1, Double(delay.wholeNanoseconds) / 1e9), places: 1)
-    }
-
-    // MARK: Sending
-
-    /// Runs `send` when there is a connection, and again if that is lost meanwhile.
-    ///
-    /// - Throws: `CancellationError`, or a `DeviceFailure` for a failure that another attempt cannot mend.
-    package func send(_ send: () async throws(Client.Failure) -> Void) async throws {
-        while true {
-            await replay.time.untilResumed()
-            try Task.checkCancellation()
-            guard prepared.value == client.connectionCount else {
-                // The watcher is about to pause the replay.
-                try await Task.sleep(for: .milliseconds(20))
-                continue
-            }
-            do throws(Client.Failure) {
-                return try await send()
-            } catch {
-                try Task.checkCancellation()
-                guard Client.kind(error) == .lost else { throw Client.final(error) }
-                // The watcher has not yet seen the loss, and is about to pause the replay.
-                try await Task.sleep(for: .milliseconds(20))
-            }
-        }
+extension ClientError {
+    /// The connection is gone or not there; the client is opening another.
+    fileprivate var isLostConnection: Bool {
+        code == .connectionLost || code == .notConnected || code == .disconnected
     }
 }
 
 extension BrokerURL {
     /// The URL without user information.
     fileprivate var shown: String { "\(scheme.rawValue):\(scheme == .unix ? "" : "//")\(endpoint)" }
-}
-
-/// The body of a device has returned.
-private struct Finished: Error {}
-
-extension DeviceLink {
-    /// Runs `goodBye` for two seconds at most, so that a broker that does not answer cannot delay the end.
-    package func leave(_ goodBye: @escaping @Sendable () async -> Void) async {
-        let (done, continuation) = AsyncStream.makeStream(of: Void.self)
-        // Unstructured, because this task is already cancelled when the program is to stop.
-        let leaving = Task {
-            await goodBye()
-            continuation.finish()
-        }
-        let limit = Task {
-            try? await Task.sleep(for: .seconds(2))
-            continuation.finish()
-        }
-        await Task { for await _ in done {} }.value
-        leaving.cancel()
-        limit.cancel()
-    }
-}
-
-/// Shows the elements of a sequence of updates, from before something starts until after it has ended.
-struct Onlooker: Sendable {
-    private let task: Task<Void, Never>
-
-    /// Returns once every later element will be shown. `missed` receives the number of those that came too fast.
-    static func start<Element: Sendable>(
-        _ updates: Updates<Element>, missed: @escaping @Sendable (Int) -> Void,
-        show: @escaping @Sendable (Element) -> Void
-    ) async -> Onlooker {
-        let (starting, hasStarted) = AsyncStream.makeStream(of: Void.self)
-        let task = Task {
-            var iterator = updates.makeAsyncIterator()
-            hasStarted.finish()
-            var missedCount = 0
-            while let element = await iterator.next() {
-                let count = iterator.missedCount
-                if count > missedCount { missed(count - missedCount) }
-                missedCount = count
-                show(element)
-            }
-        }
-        for await _ in starting {}
-        return Onlooker(task: task)
-    }
-
-    /// Shows what is still waiting, and ends.
-    func finish() async {
-        // A cancelled iterator ends after what it has.
-        task.cancel()
-        await task.value
-    }
 }

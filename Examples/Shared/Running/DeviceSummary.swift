@@ -1,6 +1,4 @@
-import Synchronization
-
-/// What one device did, or a fleet together.
+/// What the devices of a program did together.
 package struct DeviceSummary: Sendable, Equatable {
     package var sent = 0
     /// Fixes that were too old to send.
@@ -19,13 +17,6 @@ package struct DeviceSummary: Sendable, Equatable {
         self.unconfirmed = unconfirmed
         self.received = received
         self.reconnects = reconnects
-    }
-
-    package static func + (left: DeviceSummary, right: DeviceSummary) -> DeviceSummary {
-        DeviceSummary(
-            sent: left.sent + right.sent, skipped: left.skipped + right.skipped,
-            unconfirmed: left.unconfirmed.map { $0 + (right.unconfirmed ?? 0) } ?? right.unconfirmed,
-            received: left.received + right.received, reconnects: left.reconnects + right.reconnects)
     }
 
     /// `104 fixes sent`, `0 unconfirmed`, `2 texts received`, `1 reconnect`, `8:34 elapsed`.
@@ -48,30 +39,5 @@ package struct DeviceSummary: Sendable, Equatable {
         if reconnects > 0 { parts.append(count(reconnects, "reconnect", "reconnects")) }
         parts.append(ReplayProgress.time(elapsed.wholeNanoseconds) + " elapsed")
         return parts
-    }
-}
-
-/// Counts for one device's summary, from wherever things happen.
-package final class Tally: Sendable {
-    private let counts = Mutex(DeviceSummary())
-
-    package init() {}
-
-    package var summary: DeviceSummary { counts.withLock { $0 } }
-
-    package func add(_ change: (inout DeviceSummary) -> Void) {
-        counts.withLock { change(&$0) }
-    }
-}
-
-/// The value that came last: what a shaken device sends again.
-package final class Latest<Value: Sendable>: Sendable {
-    private let state = Mutex<Value?>(nil)
-
-    package init() {}
-
-    package var value: Value? {
-        get { state.withLock { $0 } }
-        set { state.withLock { $0 = newValue } }
     }
 }

@@ -30,7 +30,7 @@ package struct Fleet: Sendable {
     package static func run(
         _ program: Program, _ options: DeviceOptions, unit: String, isConfirmed: Bool, place: String? = nil,
         readsKeys: Bool,
-        device: @escaping @Sendable (Post) async throws -> DeviceSummary
+        device: @escaping @Sendable (Post) async throws -> Void
     ) async throws {
         let console = program.console
         let start = ContinuousClock.now
@@ -65,22 +65,22 @@ package struct Fleet: Sendable {
             frames: embedded?.frames, publisher: embedded?.publisher, isCompact: isCompact, isScrolling: isScrolling)
         if options.opensPage, let address = embedded?.pageAddress { fleet.open(address) }
         let helpers = [Task { await fleet.meter.run() }] + (readsKeys ? [Task { await fleet.passKeysOn() }] : [])
-        let result: Result<DeviceSummary, any Error>
+        var failure: (any Error)?
         do {
-            result = .success(
-                try await DeviceRunner.run(options.deviceIDs, stop: program.stop) { index, id in
-                    try await device(Post(fleet: fleet, index: index, id: id))
-                })
+            try await DeviceRunner.run(options.deviceIDs, stop: program.stop) { index, id in
+                try await device(Post(fleet: fleet, index: index, id: id))
+            }
         } catch {
-            result = .failure(error)
+            failure = error
         }
         for helper in helpers { helper.cancel() }
-        fleet.meter.finish(leavesLine: (try? result.get()) == nil)
+        fleet.meter.finish(leavesLine: failure != nil)
         await embedded?.stop()
-        let summary = try result.get()
+        if let failure { throw failure }
+        let elapsed = ContinuousClock.now - start
         console.list(
             "summary:",
-            summary.items(for: program.device, devices: options.deviceIDs.count, elapsed: ContinuousClock.now - start))
+            fleet.meter.summary.items(for: program.device, devices: options.deviceIDs.count, elapsed: elapsed))
     }
 
     /// Shows the page in the browser; without one, the printed address is left.
@@ -166,41 +166,35 @@ package enum DeviceRunner {
         min(.milliseconds(100), .seconds(10) / max(1, devices))
     }
 
-    /// Runs `device` once per id and adds up the summaries.
+    /// Runs `device` once per id.
     ///
     /// The first failure stops the others, lets them leave properly, and is then thrown. Devices whose turn has not
     /// come when the program stops do not start.
     package static func run(
         _ ids: [String], stop: StopSwitch, stagger: Duration? = nil,
-        _ device: @escaping @Sendable (_ index: Int, _ id: String) async throws -> DeviceSummary
-    ) async throws -> DeviceSummary {
+        _ device: @escaping @Sendable (_ index: Int, _ id: String) async throws -> Void
+    ) async throws {
         let stagger = stagger ?? Self.stagger(devices: ids.count)
         let start = ContinuousClock.now
-        return try await withThrowingTaskGroup(of: DeviceSummary.self) { group in
+        try await withThrowingTaskGroup(of: Void.self) { group in
             for (index, id) in ids.enumerated() {
                 group.addTask {
                     if index > 0 {
                         _ = try? await stop.untilStopped {
                             try await Task.sleep(until: start + stagger * index, clock: .continuous)
                         }
-                        guard !stop.isStopped else { return DeviceSummary() }
+                        guard !stop.isStopped else { return }
                     }
-                    return try await device(index, id)
+                    try await device(index, id)
                 }
             }
-            var total = DeviceSummary()
-            var failure: (any Error)?
+            var first: (any Error)?
             while let result = await group.nextResult() {
-                switch result {
-                case .success(let summary):
-                    total = total + summary
-                case .failure(let error):
-                    failure = failure ?? error
-                    stop.stop(.failure)
-                }
+                guard case .failure(let error) = result else { continue }
+                first = first ?? error
+                stop.stop(.failure)
             }
-            if let failure { throw failure }
-            return total
+            if let first { throw first }
         }
     }
 }

@@ -1,4 +1,4 @@
-package import Messaging
+import Messaging
 import Synchronization
 
 #if canImport(Glibc)
@@ -242,23 +242,17 @@ package struct StyledText: Sendable, Equatable {
     }
 }
 
-/// Shows frames for `--frames`: `>>>` sent, `<<<` received, one line each.
-package struct FramePrinter: Sendable {
-    private let console: Console
-    private let prefix: String
-
-    /// - Parameter prefix: Told before each line, for fleets.
-    package init(console: Console, prefix: String = "") {
-        self.console = console
-        self.prefix = prefix
+extension Console {
+    /// Shows a frame for `--frames`: `>>>` sent, `<<<` received, one line each.
+    ///
+    /// - Parameters:
+    ///   - frame: In words, with secrets masked.
+    ///   - prefix: Printed before each line, for fleets.
+    func frame(_ direction: FrameDirection, _ frame: String, prefix: String) {
+        line(prefix + Self.frameLine(direction, frame), .faint)
     }
 
-    /// - Parameter frame: In words, with secrets masked.
-    package func show(_ direction: FrameDirection, _ frame: String) {
-        console.line(prefix + Self.line(direction, frame), .faint)
-    }
-
-    static func line(_ direction: FrameDirection, _ frame: String) -> String {
+    static func frameLine(_ direction: FrameDirection, _ frame: String) -> String {
         let limit = 1024
         let shown = frame.utf8.count <= limit ? frame : String(decoding: frame.utf8.prefix(limit), as: UTF8.self) + "…"
         return (direction == .sent ? ">>> " : "<<< ") + shown

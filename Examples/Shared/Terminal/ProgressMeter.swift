@@ -18,8 +18,7 @@ package final class ProgressMeter: Sendable {
     }
 
     private struct State {
-        var sent = 0
-        var answered = 0
+        var counts: DeviceSummary
         var rate = SendRate()
         var devices: [Device]
         var start: ContinuousClock.Instant?
@@ -27,9 +26,9 @@ package final class ProgressMeter: Sendable {
         var notice: StyledText?
     }
 
-    private let unit: String
+    /// What is sent: "fixes".
+    let unit: String
     private let pinned: [[String]]
-    private let isConfirmed: Bool
     private let console: Console
     private let clock = ContinuousClock()
     private let origin = ContinuousClock().now
@@ -42,10 +41,18 @@ package final class ProgressMeter: Sendable {
         unit: String, devices: Int, isConfirmed: Bool = false, pinned: [[String]] = [], console: Console
     ) {
         self.unit = unit
-        self.isConfirmed = isConfirmed
         self.pinned = pinned
         self.console = console
-        state = Mutex(State(devices: Array(repeating: Device(), count: devices)))
+        let counts = DeviceSummary(unconfirmed: isConfirmed ? 0 : nil)
+        state = Mutex(State(counts: counts, devices: Array(repeating: Device(), count: devices)))
+    }
+
+    /// What all devices did so far.
+    package var summary: DeviceSummary { state.withLock { $0.counts } }
+
+    /// Counts something that neither `sent` nor `answered` does.
+    package func count(_ change: (inout DeviceSummary) -> Void) {
+        state.withLock { change(&$0.counts) }
     }
 
     /// The replay of a device starts; the first one starts the time.
@@ -65,7 +72,8 @@ package final class ProgressMeter: Sendable {
     package func sent(device: Int, due: Int64?) {
         let now = origin.duration(to: clock.now).wholeNanoseconds
         state.withLock { state in
-            state.sent += 1
+            state.counts.sent += 1
+            if let unconfirmed = state.counts.unconfirmed { state.counts.unconfirmed = unconfirmed + 1 }
             state.rate.sent(at: now)
             if let due { state.devices[device].position = due }
         }
@@ -73,7 +81,9 @@ package final class ProgressMeter: Sendable {
 
     /// The broker has confirmed or refused one more of those sent.
     package func answered() {
-        state.withLock { $0.answered += 1 }
+        count { counts in
+            if let unconfirmed = counts.unconfirmed { counts.unconfirmed = unconfirmed - 1 }
+        }
     }
 
     /// The replay of a device has come to its end, which may be later than its last value.
@@ -136,8 +146,9 @@ package final class ProgressMeter: Sendable {
 
     private func progress(of state: State, at now: ContinuousClock.Instant) -> ReplayProgress? {
         guard let start = state.start else { return nil }
-        var progress = ReplayProgress(unit: unit, sent: state.sent)
-        if isConfirmed { progress.unconfirmed = max(0, state.sent - state.answered) }
+        var progress = ReplayProgress(unit: unit, sent: state.counts.sent, unconfirmed: state.counts.unconfirmed)
+        // An answer may be counted before what it answers.
+        progress.unconfirmed = progress.unconfirmed.map { max(0, $0) }
         progress.elapsed = start.duration(to: now).wholeNanoseconds
         let (fractions, remaining) = (state.devices.compactMap(\.fraction), state.devices.compactMap(\.remaining))
         if fractions.count == state.devices.count, !state.devices.contains(where: \.loops) {

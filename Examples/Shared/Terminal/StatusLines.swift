@@ -146,8 +146,11 @@ struct ReplayProgress: Sendable, Equatable {
 
     /// `1 fix`, `2 fixes`, `1 motion`.
     static func count(_ number: Int, _ unit: String) -> String {
-        "\(number) \(number == 1 ? unit.dropLast(unit.hasSuffix("xes") ? 2 : 1) : unit[...])"
+        "\(number) \(number == 1 ? singular(unit) : unit)"
     }
+
+    /// `fix`, `motion`.
+    static func singular(_ unit: String) -> String { String(unit.dropLast(unit.hasSuffix("xes") ? 2 : 1)) }
 
     /// `1.0/s`, and no decimals from 100 per second.
     static func rate(_ rate: Double) -> String {
