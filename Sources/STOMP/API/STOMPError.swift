@@ -35,27 +35,6 @@ public struct STOMPError: ClientError, Equatable {
     public static func == (one: STOMPError, other: STOMPError) -> Bool {
         one.code == other.code && one.message == other.message && one.serverError == other.serverError
     }
-
-    /// The rest of an array, whose connection ended.
-    static let endedBeforeSending = STOMPError(
-        .notConnected,
-        "The connection ended before this message of an array was sent. Send it again when the client is connected.")
-}
-
-extension STOMPError {
-    /// A declared subscription, or one that has worked before, was not confirmed on a new connection.
-    ///
-    /// - Parameter hint: what to do about a server that has never sent a receipt; empty for others.
-    static func resubscriptionLate(_ destination: String, _ hint: String) -> STOMPError {
-        let advice =
-            hint.isEmpty
-            ? " The next connection subscribes again; raise requestTimeout if the server needs longer." : hint
-        // The server is at fault as with any other RECEIPT that does not come, so that another one is tried.
-        return STOMPError(
-            STOMPConnectionFailure(
-                .acknowledgementTimeout,
-                "The server did not confirm the subscription to '\(destination)' within requestTimeout.\(advice)"))
-    }
 }
 
 extension STOMPError.Code {
@@ -63,111 +42,6 @@ extension STOMPError.Code {
     public static var stale: Self { Self("stale") }
     /// The broker, as far as it is known, cannot do this; nothing was sent.
     public static var unsupportedByBroker: Self { Self("unsupportedByBroker") }
-}
-
-extension STOMPError {
-    /// A refusal by the engine, before anything was written.
-    init(_ misuse: STOMPUsageError) {
-        let code: Code =
-            switch misuse.code {
-            case .notConnected: .notConnected
-            case .disconnecting: .disconnected
-            case .tooManyReceipts: .queueFull
-            case .unsupportedByBroker: .unsupportedByBroker
-            case .transactionEnded, .staleMessage: .stale
-            default: .invalidRequest
-            }
-        // The engine does not know how its caller connects.
-        let hint = misuse.code == .notConnected ? " Call connect() and wait until it is connected." : ""
-        self.init(code, misuse.message + hint, underlying: misuse)
-    }
-
-    /// The end of a connection that was not requested by the user.
-    init(_ failure: STOMPConnectionFailure) {
-        let code: Code =
-            switch failure.reason {
-            case .refused, .error: .refused
-            case .credentialsRefused: .badCredentials
-            case .versionMismatch: .unsupportedVersion
-            case .violation: .protocolError
-            case .connectTimeout: .timedOut
-            case .heartBeatLost, .acknowledgementTimeout, .closedBeforeConnected, .closed: .connectionLost
-            }
-        self.init(code, failure.message, serverError: failure.error, underlying: failure)
-    }
-
-    /// Whether the connection just ended, without a reason that the engine could know.
-    var endedWithoutReason: Bool {
-        let reason = (underlying as? STOMPConnectionFailure)?.reason
-        return reason == .closedBeforeConnected || reason == .closed
-    }
-
-    /// Whether the server was silent or broke the protocol.
-    var isSilenceOrViolation: Bool {
-        switch (underlying as? STOMPConnectionFailure)?.reason {
-        case .heartBeatLost, .acknowledgementTimeout, .violation: true
-        default: false
-        }
-    }
-
-    /// Whether the server closed the connection without an answer to CONNECT.
-    var endedBeforeConnected: Bool {
-        (underlying as? STOMPConnectionFailure)?.reason == .closedBeforeConnected
-    }
-
-    /// The same error with the likely reason, for a server that closed the connection without one.
-    func hinting(_ hint: String) -> STOMPError {
-        guard code == .connectionLost, !hint.isEmpty else { return self }
-        return STOMPError(
-            code, Self.withoutFullStop(message) + "." + hint, serverError: serverError, underlying: underlying)
-    }
-
-    private static func refusal(of frame: String, _ error: STOMPServerError?) -> String {
-        let reason = error.map { withoutFullStop($0.description) } ?? "no reason given"
-        return
-            "The server refused \(frame): \(reason). Before you send it again, check the frame, the server's limits and this user's permissions."
-    }
-
-    /// The same error with the name of the frame, if the server has refused it.
-    func naming(_ frame: String) -> STOMPError {
-        guard code == .refused, let serverError else { return self }
-        let isNamed = serverError.receiptID != nil
-        return saying(Self.refusal(of: isNamed ? frame : "a frame, probably \(frame)", serverError))
-    }
-
-    /// The end of a wait for a receipt, other than the receipt itself.
-    ///
-    /// - Parameters:
-    ///   - pauseReason: why the client does not read what the server sends, if it does not.
-    ///   - hint: what to do about a server that has never sent a receipt; empty for others.
-    init(
-        _ outcome: STOMPReceiptCompletion.Outcome, _ error: STOMPServerError?,
-        unreadBecause pauseReason: String? = nil, hint: String = ""
-    ) {
-        let advice = "Whether it was processed is unknown: send it again if processing it twice does no harm."
-        switch outcome {
-        case .refused, .presumablyRefused:
-            self.init(.refused, Self.refusal(of: "the frame", error), serverError: error)
-        case .sessionEnded:
-            self.init(
-                .connectionLost,
-                "The server ended the session with an error before it confirmed the frame. \(advice)",
-                serverError: error)
-        case .timedOut:
-            let reason =
-                pauseReason.map { "The client read no confirmation of the frame within requestTimeout, \($0)" }
-                ?? "The server did not confirm the frame within requestTimeout.\(hint)"
-            self.init(.timedOut, "\(reason) \(advice)")
-        case .aborted:
-            self.init(
-                .stale,
-                "The frame had no effect, because its transaction was aborted. Send it again in another transaction, or outside of one."
-            )
-        case .received, .connectionLost, .disconnected:
-            self.init(
-                .connectionLost, "The connection ended before the server confirmed the frame. \(advice)")
-        }
-    }
 }
 
 extension STOMPConnectionFailure: DescribedError {}
