@@ -31,17 +31,7 @@ enum ReservedHeaders {
 extension STOMPEngine {
     @inline(__always)
     func requireConnected() throws(STOMPUsageError) {
-        guard phase == .connected, role == .client else { throw notConnected }
-    }
-
-    private var notConnected: STOMPUsageError {
-        if role != .client {
-            return STOMPUsageError(.wrongRole, "This is an operation of a client; the engine plays a server.")
-        }
-        if phase == .leaving {
-            return STOMPUsageError(.disconnecting, "Nothing may be sent after DISCONNECT. Connect again first.")
-        }
-        return STOMPUsageError(.notConnected, "There is no STOMP connection now.")
+        guard phase == .connected, role == .client else { throw .clientCannotSend(role, in: phase) }
     }
 
     /// Refuses reserved headers.
@@ -55,12 +45,7 @@ extension STOMPEngine {
         let fields = headers.fields.span
         for index in fields.indices {
             if let name = ReservedHeaders.match(fields[index].name, in: reserved) {
-                let advice =
-                    fields[index].name.hasBytes(of: "receipt")
-                    ? "To wait for the receipt, pass a receipt token, or use sendAndConfirm or sendForReceipt of a client."
-                    : "Use its parameter, or leave it out."
-                throw STOMPUsageError(
-                    .reservedHeader, "The header \"\(name)\" is written by the operation itself. \(advice)")
+                throw .headerIsReserved(name)
             }
         }
     }
@@ -68,15 +53,10 @@ extension STOMPEngine {
     /// The receipt id that the user of SUBSCRIBE has chosen; nil without one.
     mutating func chosenReceipt(_ headers: STOMPHeaders, hasToken: Bool) throws(STOMPUsageError) -> [UInt8]? {
         guard let text = headers["receipt"] else { return nil }
-        try require(
-            hasToken, .reservedHeader,
-            "A header \"receipt\" needs a receipt token, so that a caller receives the answer. Pass one, or leave the header out."
-        )
+        try require(hasToken, else: .receiptWithoutToken)
         let isOurs = TransactionReceipts.withoutPrefix(text).allSatisfy { (0x30...0x39).contains($0) }
         let receipt = Array(text.utf8)
-        try require(
-            !isOurs && !receipts.isAwaited(named: receipt), .invalidReceiptID,
-            "The receipt id \"\(text)\" is empty, in flight, or a number as the engine's own. Choose another.")
+        try require(!isOurs && !receipts.isAwaited(named: receipt), else: .receiptIsTaken(text))
         return receipt
     }
 
@@ -88,12 +68,7 @@ extension STOMPEngine {
         let fields = headers.fields.span
         for index in fields.indices { try checkLine(fields[index].name, fields[index].value, longest) }
         let most = profile.mostHeaders ?? .max
-        guard headers.count + 4 <= most else {
-            throw STOMPUsageError(
-                .brokerLimit,
-                "\(headers.count) headers are more than \(profile.name) accepts (\(most)). Put some of them into the body, or set the profile option if the broker is configured for more."
-            )
-        }
+        guard headers.count + 4 <= most else { throw .tooManyHeaders(headers.count, profile, maximum: most) }
     }
 
     @inline(__always)
@@ -107,12 +82,7 @@ extension STOMPEngine {
         var bytes = name.utf8.count + value.utf8.count + 1
         bytes += name.utf8.count { escaping.letter(for: $0) != nil }
         bytes += value.utf8.count { escaping.letter(for: $0) != nil }
-        guard bytes <= longest else {
-            throw STOMPUsageError(
-                .brokerLimit,
-                "The header \"\(name)\" has \(bytes) bytes; \(profile.name) accepts \(longest) in a line. Put it into the body, or set the profile option if the broker is configured for more."
-            )
-        }
+        guard bytes <= longest else { throw .headerIsTooLong(name, bytes, profile, maximum: longest) }
     }
 
     /// Refuses a subscription whose acknowledgements would count for messages of others, or theirs for its own.
@@ -120,16 +90,8 @@ extension STOMPEngine {
         // There is one in mode client, or any number of the other mode: the first one tells.
         let other = subscriptions.entries.first { $0.isAcknowledged }
         let isClient = mode == .client || other?.ackMode == .client
-        if let other, isClient {
-            throw STOMPUsageError(
-                .unsupportedByBroker,
-                "\(profile.name) applies an acknowledgement in the mode client to every message of the connection, so that those of '\(other.destination)' and of this subscription would be acknowledged together. Use clientIndividual for both, or a client for each."
-            )
-        }
-        try require(
-            mode != .client || !hasLeftMessages, .unsupportedByBroker,
-            "\(profile.name) applies an acknowledgement in the mode client to every message of the connection, also to those that a subscription has left unanswered, which would be lost. Use clientIndividual, or reconnect first."
-        )
+        if let other, isClient { throw .sharesAcknowledgements(profile, with: other.destination) }
+        try require(mode != .client || !hasLeftMessages, else: .acknowledgesLeftMessages(profile))
     }
 
     mutating func checkReceipts() throws(STOMPUsageError) {
@@ -138,23 +100,14 @@ extension STOMPEngine {
         guard receipts.pending < most, receipts.span / 16 < most else {
             try requireReceipts()
             if receipts.pending < most, let oldest = receipts.oldest {
-                throw STOMPUsageError(
-                    .tooManyReceipts,
-                    "The receipt '\(OneLine.text(receipts.id(of: oldest)))' is still pending after \(receipts.span - 1) later ones; the limit is 16 times maximumReceipts. Wait until its frame is confirmed, or commit or abort its transaction first."
-                )
+                throw .receiptIsPendingTooLong(receipts.id(of: oldest), later: receipts.span - 1)
             }
-            throw STOMPUsageError(
-                .tooManyReceipts,
-                "\(receipts.pending) receipts are pending; the limit is \(most). Wait for some, or raise maximumReceipts."
-            )
+            throw .tooManyReceipts(receipts.pending, maximum: most)
         }
     }
 
     func requireReceipts() throws(STOMPUsageError) {
-        try require(
-            receiptLimit > 0, .unsupportedByBroker,
-            "\(profile.name) sends no receipts, so that nothing confirms the frame. Send it without waiting for one, or set another profile."
-        )
+        try require(receiptLimit > 0, else: .hasNoReceipts(profile))
     }
 
     /// A message has proved a subscription: its receipt, of this number, is not awaited any longer. That is no progress for

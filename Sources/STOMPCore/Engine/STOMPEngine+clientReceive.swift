@@ -10,18 +10,11 @@ extension STOMPEngine {
         // A server of 1.0 sends no version.
         let text = frame.headers["version"] ?? "1.0"
         guard let version = STOMPVersion(text.trimmingBlanks()), configuration.connect.versions.contains(version) else {
-            let offered = Set(configuration.connect.versions).sorted().map { $0.description }.joined(separator: ", ")
-            throw STOMPProtocolError(
-                .versionMismatch,
-                "The server chose STOMP \(text); this client offered \(offered). Add that version to versions to accept it."
-            )
+            throw .versionWasNotOffered(text, configuration.connect.versions)
         }
         var server = STOMPHeartBeat.none
         if let header = frame.headers["heart-beat"] {
-            guard let beat = STOMPHeartBeat(header) else {
-                throw STOMPProtocolError(
-                    .invalidHeader, "CONNECTED says heart-beat:\(header), which is not two numbers.")
-            }
+            guard let beat = STOMPHeartBeat(header) else { throw .heartBeatIsInvalid(header, in: "CONNECTED") }
             server = beat
         }
         self.version = version
@@ -133,7 +126,7 @@ extension STOMPEngine {
     }
 
     func missing(_ header: String, _ command: String) -> STOMPProtocolError {
-        STOMPProtocolError(.missingHeader, "\(command) has no header \"\(header)\", which STOMP \(version) requires.")
+        .headerIsMissing(header, in: command, version)
     }
 
     private mutating func handleReceipt(
@@ -185,8 +178,7 @@ extension STOMPEngine {
         let isNamed = scanner.receiptID.isSet || (phase == .connected && scanner.subscription.isSet)
         if isNamed {
             if let destination = refuseFrame(bytes, base, into: &effects) {
-                failure.message =
-                    "The server ended the session because of the subscription to '\(destination)': \(error.sentence) Check whether that destination still exists; the next connection subscribes again."
+                failure = .ended(by: error, becauseOf: destination)
             }
         } else if phase == .connected, !profile.errorNamesReceipt, !error.mentions(anyOf: profile.errorsAboutNoFrame) {
             // The only waiter; of several the oldest is the best guess, since servers handle frames in order.
@@ -203,15 +195,7 @@ extension STOMPEngine {
     ///
     /// - Parameter flaw: what keeps the ERROR from being read as a whole; empty for one that was.
     func failure(by error: STOMPServerError, _ flaw: String = "") -> STOMPConnectionFailure {
-        guard phase == .connecting else {
-            return STOMPConnectionFailure(
-                .error, "The server ended the session: \(error.sentence)\(flaw)", error: error)
-        }
-        let isAboutCredentials = STOMPBrokerProfile.refusesCredentials(error)
-        let hint = isAboutCredentials ? configuration.connect.credentialsHint : ""
-        return STOMPConnectionFailure(
-            isAboutCredentials ? .credentialsRefused : .refused,
-            "The server refused the connection: \(error.sentence)\(hint)\(flaw)", error: error)
+        phase == .connecting ? .refused(by: error, flaw, configuration.connect) : .ended(by: error, flaw)
     }
 
     /// Refuses the frame that an ERROR names by its receipt, or the SUBSCRIBE of the subscription that it names. Returns the

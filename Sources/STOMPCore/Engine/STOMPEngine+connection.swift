@@ -38,11 +38,9 @@ extension STOMPEngine {
         case .connecting: fail(closedBeforeConnected, waits: .connectionLost, into: &effects)
         case .deciding, .connected:
             // Only a client sends DISCONNECT, and only a server sends ERROR.
-            let message =
-                role == .client
-                ? "The server closed the connection without an ERROR frame. See its log for the reason.\(idleHint(at: now))\(unfinishedHint)"
-                : "The client closed the connection without DISCONNECT."
-            fail(STOMPConnectionFailure(.closed, message), waits: .connectionLost, into: &effects)
+            let failure: STOMPConnectionFailure =
+                role == .client ? .closedByServer(idleHint(at: now) + unfinishedHint) : .closedByClient
+            fail(failure, waits: .connectionLost, into: &effects)
         }
     }
 
@@ -54,12 +52,7 @@ extension STOMPEngine {
         let own = configuration.connect.heartBeat
         let longest = Int(Self.suspiciousSilence / 1_000_000)
         let asksOften = (1..<longest).contains(own.outgoing) || (1..<longest).contains(own.incoming)
-        let advice =
-            asksOften
-            ? "The server takes no part in the heart-beats that this client asks for: configure them there (Spring's simple broker needs a TaskScheduler), or raise the time of the proxy."
-            : "Set incomingHeartBeat and outgoingHeartBeat to a shorter time, such as 10 seconds."
-        return
-            " Nothing had been sent or received for \(silence / 1_000_000_000) seconds: a proxy or load balancer may end connections that are idle for so long. \(advice)"
+        return STOMPConnectionFailure.hint(atSilence: silence, asksOften: asksOften)
     }
 
     /// The shortest time without traffic, in nanoseconds, after which usual proxies and load balancers end a connection.
@@ -125,11 +118,11 @@ extension STOMPEngine {
         if now >= unreadDeadline { expireUnread(at: now, into: &effects) }
         if isLate { return failForReceipts(owed, into: &effects) }
         if now >= timing.readDeadline {
-            let message =
+            let failure: STOMPConnectionFailure =
                 timing.isHeldUp
-                ? tookNothing(for: "two and a half times the agreed heart-beat of \(heartBeat.incoming) ms")
-                : "Nothing arrived from the other end for two and a half times the agreed heart-beat of \(heartBeat.incoming) ms. Check the network and the other end; a longer heart-beat allows longer silence.\(unfinishedHint)"
-            return fail(STOMPConnectionFailure(.heartBeatLost, message), waits: .connectionLost, into: &effects)
+                ? .outputIsStuck(outputCount, heartBeat: heartBeat.incoming)
+                : .heartBeatIsMissing(heartBeat.incoming, unfinishedHint)
+            return fail(failure, waits: .connectionLost, into: &effects)
         }
         if now >= timing.writeDeadline {
             output.append(UInt8(ascii: "\n"))
@@ -167,17 +160,11 @@ extension STOMPEngine {
     private mutating func failForReceipts(_ receiptID: String, into effects: inout STOMPEffects) {
         let silence = receiptWait.gaveUp()
         effects.report(.acknowledgementTimedOut(receiptID: receiptID, after: silence))
-        let hint =
-            receiptHint.isEmpty ? " Check the server, or raise acknowledgementTimeout if it needs longer." : receiptHint
-        let message =
+        let failure: STOMPConnectionFailure =
             timing.isHeldUp
-            ? tookNothing(for: "\(Duration.nanoseconds(silence))")
-            : "The server sent no RECEIPT for \(Duration.nanoseconds(silence)); the frame with the receipt \(receiptID) has waited longest.\(hint)\(unfinishedHint)"
-        fail(STOMPConnectionFailure(.acknowledgementTimeout, message), waits: .connectionLost, into: &effects)
-    }
-
-    private func tookNothing(for time: String) -> String {
-        "The other end took none of the \(outputCount) bytes that wait for it, for \(time), and nothing is read while so many wait. Check the network and the other end."
+            ? .outputIsStuck(outputCount, receiptTimeout: silence)
+            : .receiptIsMissing(receiptID, after: silence, receiptHint, unfinishedHint)
+        fail(failure, waits: .connectionLost, into: &effects)
     }
 
     private mutating func handlePhaseTimeout(at now: Int64, into effects: inout STOMPEffects) {
@@ -186,14 +173,8 @@ extension STOMPEngine {
         case .closed, .closing: break
         case .connected: reportAborted(into: &effects)
         case .connecting, .deciding:
-            let awaited = role == .client ? "CONNECTED" : "CONNECT"
-            let time = Duration.nanoseconds(configuration.connectTimeout)
             fail(
-                STOMPConnectionFailure(
-                    .connectTimeout,
-                    "\(awaited) did not arrive within \(time). Check that a STOMP server is at this address and port."
-                ),
-                waits: .connectionLost, into: &effects)
+                .noHandshake(role, within: configuration.connectTimeout), waits: .connectionLost, into: &effects)
         case .leaving:
             finishDisconnect(into: &effects)
         }
@@ -214,8 +195,8 @@ extension STOMPEngine {
         var (failure, outcome) = (failure, outcome)
         if let error = takeUnfinishedError() {
             effects.report(.errorReceived(error))
-            var flaw = " The end of the server's ERROR frame did not arrive: see the server's log for the rest."
-            if case .violation = failure.reason { flaw = " The server's ERROR frame is invalid: \(failure.message)" }
+            var flaw = STOMPConnectionFailure.endOfErrorIsMissing
+            if case .violation = failure.reason { flaw = STOMPConnectionFailure.errorIsInvalid(failure) }
             (failure, outcome) = (self.failure(by: error, flaw), .sessionEnded)
         }
         end(waits: outcome, into: &effects)
@@ -243,13 +224,7 @@ extension STOMPEngine {
     }
 
     private var closedBeforeConnected: STOMPConnectionFailure {
-        guard role == .client else {
-            return STOMPConnectionFailure(.closedBeforeConnected, "The peer closed the connection before CONNECT.")
-        }
-        return STOMPConnectionFailure(
-            .closedBeforeConnected,
-            "The server closed the connection before CONNECTED, without saying why. Check that it speaks STOMP at this port.\(configuration.connect.backslashHint)"
-        )
+        role == .client ? .closedBeforeConnected(configuration.connect) : .closedBeforeConnect
     }
 
     private mutating func clearConnection() {

@@ -93,9 +93,9 @@ extension STOMPEngine {
     /// too large makes everything that follows a part of the body, heart-beats too.
     var unfinishedHint: String {
         guard role == .client, scanner.command == .message, scanner.step == .countedBody else { return "" }
-        let source = unfinishedHeaders["destination"].map { " from '\(OneLine.text($0))'" } ?? ""
-        return
-            " A message\(source) has not ended: \(bytesLeft - scanner.bodyStart) of the \(scanner.contentLength) bytes that its content-length announces have arrived."
+        return STOMPConnectionFailure.hint(
+            atUnfinishedMessageFrom: unfinishedHeaders["destination"], arrived: bytesLeft - scanner.bodyStart,
+            of: scanner.contentLength)
     }
 
     /// A web server or a TLS server is recognised by its first line, not after the connect timeout.
@@ -113,13 +113,11 @@ extension STOMPEngine {
 
     func unexpected(_ bytes: RawSpan, _ base: Int) -> STOMPProtocolError {
         let name = scanner.name(in: bytes, base)
-        let text =
-            switch (phase, role) {
-            case (.connecting, .client): "The peer begins with \"\(name)\" instead of CONNECTED. Is it a STOMP server?"
-            case (.connecting, .server): "\(name) arrived before CONNECT."
-            default: "\(name) is not allowed in a session."
-            }
-        return STOMPProtocolError(.unexpectedFrame, text)
+        return switch (phase, role) {
+        case (.connecting, .client): .beginsWithOtherFrame(name)
+        case (.connecting, .server): .arrivedBeforeConnect(name)
+        default: .isNotAllowedInSession(name)
+        }
     }
 
     private mutating func handleViolation(
@@ -142,10 +140,7 @@ extension STOMPEngine {
             violation.code == .versionMismatch ? .versionMismatch : .violation(violation.code), violation.message)
         if role == .client {
             nameMessage(in: &failure, bytes, base)
-            if violation.code == .limitExceeded {
-                failure.message +=
-                    " Raise the limits of this client to accept it, or have the sender send smaller messages."
-            }
+            if violation.code == .limitExceeded { failure.message += STOMPConnectionFailure.adviceOnLimits }
         }
         fail(failure, waits: .sessionEnded, into: &effects)
     }
@@ -163,10 +158,10 @@ extension STOMPEngine {
         let index = scanner.subscription.isSet ? indexOfSubscription(bytes, base) : onlyCandidate(bytes, base)
         if let index { failure.subscription = subscriptions.entries[index].token }
         if let destination = text(scanner.destination) {
-            let id = text(scanner.messageID).map { " '\($0)'" } ?? ""
-            failure.message += " It is the message\(id) from '\(destination)'."
+            failure.message += STOMPConnectionFailure.name(ofMessage: text(scanner.messageID), from: destination)
         } else if let index {
-            failure.message += " It is a message of the subscription to '\(subscriptions.entries[index].destination)'."
+            failure.message += STOMPConnectionFailure.name(
+                ofMessageForSubscriptionTo: subscriptions.entries[index].destination)
         }
     }
 }

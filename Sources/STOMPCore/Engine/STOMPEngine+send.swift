@@ -25,8 +25,7 @@ extension STOMPEngine {
         _ transaction: STOMPTransaction?, omitsContentLength: Bool, at now: Int64
     ) throws(STOMPUsageError) {
         try requireConnected()
-        try require(
-            !destination.isEmpty, .invalidOption, "A destination must not be empty; write for example /queue/orders.")
+        try require(!destination.isEmpty, else: .destinationIsEmpty())
         try checkHeaders(headers, ReservedHeaders.send)
         try checkBrokerLimits(headers, destination)
         if let transaction { try check(transaction) }

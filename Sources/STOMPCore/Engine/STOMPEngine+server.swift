@@ -8,7 +8,7 @@ extension STOMPEngine {
         session: String? = nil, server: String? = nil, heartBeat offered: STOMPHeartBeat = .none,
         headers: STOMPHeaders = [:], at now: Int64
     ) throws(STOMPUsageError) {
-        try requireServer(phase == .deciding, "CONNECTED answers a CONNECT, and none is waiting.")
+        try requireServer(phase == .deciding, else: .noConnectToAnswer(in: phase))
         let version = version
         let offersBeats = peerHeartBeat != .none || offered != .none
         let room = FrameWriter.room(for: session ?? "") + FrameWriter.room(for: server ?? "") + 128
@@ -28,7 +28,7 @@ extension STOMPEngine {
     public mutating func refuse(
         message: String, headers: STOMPHeaders = [:], body: [UInt8] = [], at now: Int64
     ) throws(STOMPUsageError) {
-        try requireServer(phase == .deciding, "There is no CONNECT to refuse.")
+        try requireServer(phase == .deciding, else: .noConnectToRefuse(in: phase))
         try sendError(message: message, headers: headers, body: body, at: now)
     }
 
@@ -37,7 +37,7 @@ extension STOMPEngine {
         message: String, receiptID: String? = nil, headers: STOMPHeaders = [:], body: [UInt8] = [],
         closes: Bool = true, at now: Int64
     ) throws(STOMPUsageError) {
-        try requireServer(phase != .closed && phase != .closing, "There is no connection for an ERROR.")
+        try requireServer(phase != .closed && phase != .closing, else: .noConnectionForError(in: phase))
         let room = FrameWriter.room(for: message) + FrameWriter.room(for: receiptID ?? "") + 96
         // Before CONNECT is accepted no version is agreed on, so nothing in this ERROR may depend on one.
         // UInt8 has no padding, so all bytes are initialised.
@@ -58,7 +58,7 @@ extension STOMPEngine {
 
     /// Sends RECEIPT: the frame with that `receipt` header has been processed (STOMP 1.2 "RECEIPT").
     public mutating func sendReceipt(_ id: String, at now: Int64) throws(STOMPUsageError) {
-        try requireServer(phase.isOpen, "There is no session for a RECEIPT.")
+        try requireServer(phase.isOpen, else: .noSession(for: "RECEIPT", in: phase))
         try FrameWriter.writeFrame(
             into: &output, "RECEIPT", STOMPEscaping(version), headRoom: FrameWriter.room(for: id) + 32, headers: [:],
             replacesUnencodable: true
@@ -78,7 +78,7 @@ extension STOMPEngine {
         subscription: String?, destination: String, messageID: String, ackID: String? = nil,
         headers: STOMPHeaders = [:], body: RawSpan, omitsContentLength: Bool = false, at now: Int64
     ) throws(STOMPUsageError) {
-        try requireServer(phase == .connected, "There is no session for a MESSAGE.")
+        try requireServer(phase == .connected, else: .noSession(for: "MESSAGE", in: phase))
         let room =
             FrameWriter.room(for: subscription ?? "") + FrameWriter.room(for: destination)
             + FrameWriter.room(for: messageID) + FrameWriter.room(for: ackID ?? "") + 96
@@ -129,8 +129,10 @@ extension STOMPEngine {
         }
     }
 
-    private func requireServer(_ condition: Bool, _ message: @autoclosure () -> String) throws(STOMPUsageError) {
-        try require(role == .server, .wrongRole, "This is an operation of a server; the engine plays a client.")
-        try require(condition, phase == .leaving ? .disconnecting : .notConnected, message())
+    private func requireServer(
+        _ condition: Bool, else error: @autoclosure () -> STOMPUsageError
+    ) throws(STOMPUsageError) {
+        try require(role == .server, else: .isForServers)
+        try require(condition, else: error())
     }
 }

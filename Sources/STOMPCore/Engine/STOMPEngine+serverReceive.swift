@@ -50,14 +50,11 @@ extension STOMPEngine {
         // A CONNECT without `accept-version` requests 1.0 (STOMP 1.2 "Protocol Negotiation").
         let offered = frame.headers["accept-version"].map { STOMPVersion.list($0) } ?? [.v10]
         guard let common = offered.filter({ configuration.serverVersions.contains($0) }).max() else {
-            let known = Set(configuration.serverVersions).sorted().map { $0.description }.joined(separator: ",")
-            throw STOMPProtocolError(.versionMismatch, "Supported protocol versions are \(known)")
+            throw .noCommonVersion(configuration.serverVersions)
         }
         var beat = STOMPHeartBeat.none
         if let header = frame.headers["heart-beat"] {
-            guard let read = STOMPHeartBeat(header) else {
-                throw STOMPProtocolError(.invalidHeader, "CONNECT says heart-beat:\(header), which is not two numbers.")
-            }
+            guard let read = STOMPHeartBeat(header) else { throw .heartBeatIsInvalid(header, in: "CONNECT") }
             beat = read
         }
         version = common
@@ -79,7 +76,7 @@ extension STOMPEngine {
         guard id != nil || version == .v10 else { throw missing("id", "SUBSCRIBE") }
         let ack = frame.headers["ack"] ?? "auto"
         guard let mode = STOMPAckMode(ack), mode != .clientIndividual || version.hasNegativeAcknowledgement else {
-            throw STOMPProtocolError(.invalidHeader, "SUBSCRIBE says ack:\(ack), which STOMP \(version) does not know.")
+            throw .acknowledgementModeIsUnknown(ack, in: version)
         }
         return STOMPSubscribeRequest(
             id: id, destination: destination, ackMode: mode, selector: frame.headers["selector"], receipt: receipt,

@@ -15,14 +15,11 @@ extension STOMPEngine {
         token: UInt64, receiptToken: UInt64? = nil, isAnswered: Bool = true, at now: Int64
     ) throws(STOMPUsageError) {
         try requireConnected()
-        try require(token != STOMPMessageRecord.unmatched, .invalidOption, "The token \(token) means \"unmatched\".")
+        try require(token != STOMPMessageRecord.unmatched, else: .tokenIsReserved(token))
         try require(
-            acknowledgement != .clientIndividual || version.hasNegativeAcknowledgement, .unsupportedByVersion,
-            "STOMP 1.0 has no ack mode client-individual. Use client, or a broker of 1.1 or later.")
+            acknowledgement != .clientIndividual || version.hasNegativeAcknowledgement, else: .hasNoClientIndividual)
         let wireID = wireForm(id)
-        try require(
-            subscriptions.index(of: wireID) == nil, .duplicateSubscription,
-            "There is a subscription with the id \"\(id)\" already. Choose another, or unsubscribe first.")
+        try require(subscriptions.index(of: wireID) == nil, else: .subscriptionExists(id))
         try checkHeaders(headers, ReservedHeaders.subscribe)
         let receiptName = try chosenReceipt(headers, hasToken: receiptToken != nil)
         if receiptToken != nil { try requireReceipts() }
@@ -57,9 +54,7 @@ extension STOMPEngine {
     ) throws(STOMPUsageError) {
         try requireConnected()
         let wireID = wireForm(id)
-        try require(
-            subscriptions.index(of: wireID) == nil, .duplicateSubscription,
-            "There is a subscription with the id \"\(id)\" already.")
+        try require(subscriptions.index(of: wireID) == nil, else: .subscriptionExists(id))
         subscriptions.insert(.init(id: wireID, destination: destination, ackMode: .auto, token: token))
     }
 
@@ -72,10 +67,7 @@ extension STOMPEngine {
         id: String, headers: STOMPHeaders = [:], receiptToken: UInt64? = nil, at now: Int64
     ) throws(STOMPUsageError) -> Int {
         try requireConnected()
-        guard let index = subscriptions.index(of: wireForm(id)) else {
-            throw STOMPUsageError(
-                .unknownSubscription, "There is no subscription with the id \"\(id)\" on this connection.")
-        }
+        guard let index = subscriptions.index(of: wireForm(id)) else { throw .subscriptionIsUnknown(id) }
         try writeFrame(
             "UNSUBSCRIBE", headers, ReservedHeaders.unsubscribe, room: FrameWriter.room(for: id), receiptToken,
             boundsReceipts: false, at: now
@@ -132,13 +124,8 @@ extension STOMPEngine {
         messageHeaders: RawSpan, connection: UInt32, message: STOMPMessageNumber? = nil, headers: STOMPHeaders = [:],
         transaction: STOMPTransaction? = nil, receiptToken: UInt64? = nil, at now: Int64
     ) throws(STOMPUsageError) {
-        try require(
-            version.hasNegativeAcknowledgement, .unsupportedByVersion,
-            "STOMP 1.0 has no NACK. Leave the message unacknowledged and disconnect, or use a broker of 1.1 or later.")
-        try require(
-            !profile.acknowledgesRejected, .unsupportedByBroker,
-            "\(profile.name) handles NACK as ACK, so that the message would be lost. Send it to a queue for failed messages and acknowledge it, or leave it unanswered: it is delivered again when this connection ends."
-        )
+        try require(version.hasNegativeAcknowledgement, else: .hasNoNack)
+        try require(!profile.acknowledgesRejected, else: .acknowledgesRejected(profile))
         let place = try acknowledge(
             "NACK", messageHeaders, connection, message, headers, transaction, receiptToken, at: now)
         if let message, let place { answered(message, at: place, alone: profile.rejectsOneByOne, in: transaction) }
@@ -155,9 +142,7 @@ extension STOMPEngine {
         _ command: StaticString, _ message: RawSpan, _ connection: UInt32, _ number: STOMPMessageNumber?,
         _ headers: STOMPHeaders, _ transaction: STOMPTransaction?, _ receiptToken: UInt64?, at now: Int64
     ) throws(STOMPUsageError) -> Int? {
-        try require(
-            !isStale(connection), .staleMessage,
-            "The message belongs to an earlier connection. Do not acknowledge it: the broker delivers it again.")
+        try require(!isStale(connection), else: .messageIsStale)
         try requireConnected()
         if let transaction { try check(transaction) }
         let reader = STOMPHeaderReader(version: version)
@@ -169,12 +154,7 @@ extension STOMPEngine {
             try unansweredPlace(of: number, in: transaction)
         }
         let naming = reader.rawValue(of: version == .v12 ? "ack" : "message-id", in: message)
-        guard let naming, version != .v11 || subscription != nil else {
-            throw STOMPUsageError(
-                .notAcknowledgeable,
-                "The message has no header that an acknowledgement in STOMP \(version) could name. Was it subscribed with ack:auto?"
-            )
-        }
+        guard let naming, version != .v11 || subscription != nil else { throw .messageHasNoName(in: version) }
         let version = version
         let transactionName = transaction.flatMap { transactions[$0.number]?.name } ?? ""
         let receiptNumber = receipts.nextNumber
@@ -211,34 +191,23 @@ extension STOMPEngine {
         of message: STOMPMessageNumber, in transaction: STOMPTransaction?
     ) throws(STOMPUsageError) -> Int {
         guard let place = subscriptions.entries.firstIndex(where: { $0.token == message.subscription }) else {
-            throw STOMPUsageError(
-                .unknownSubscription, "The subscription of the message has ended. \(profile.unansweredAdvice)")
+            throw .subscriptionHasEnded(profile)
         }
         try require(
-            subscriptions.entries[place].unanswered.contains(message.number), .alreadyAnswered,
-            subscriptions.entries[place].ackMode == .client
-                ? "This message, or a later one, has already been acknowledged or rejected; in the mode client that also answers all earlier messages. Answer only the last one."
-                : "The message has been acknowledged or rejected already. Answer each message once.")
+            subscriptions.entries[place].unanswered.contains(message.number),
+            else: .isAnswered(in: subscriptions.entries[place].ackMode))
         if let transaction {
             try require(
-                !subscriptions.entries[place].unanswered.isHeld(against: transaction.number), .invalidOption,
-                "Another open transaction has answered messages of this subscription. In the mode client an answer is for all earlier messages, so that one transaction at a time may answer. Commit or abort the other one first, or subscribe with clientIndividual."
-            )
+                !subscriptions.entries[place].unanswered.isHeld(against: transaction.number),
+                else: .isAnsweredInOtherTransaction)
         }
         return place
     }
 
     private mutating func checkAckMode(_ message: RawSpan, _ range: Range<Int>) throws(STOMPUsageError) {
         let id = STOMPHeaderReader(version: version).string(in: message, range)
-        guard let index = subscriptions.index(of: wireForm(id)) else {
-            throw STOMPUsageError(
-                .unknownSubscription,
-                "The subscription \"\(id)\" of the message has ended. \(profile.unansweredAdvice)")
-        }
-        try require(
-            subscriptions.entries[index].ackMode != .auto, .acknowledgingAutoSubscription,
-            "The subscription \"\(id)\" has the ack mode auto: the server forgets each message when it has sent it. Subscribe with clientIndividual to acknowledge and reject."
-        )
+        guard let index = subscriptions.index(of: wireForm(id)) else { throw .subscriptionHasEnded(profile, id) }
+        try require(subscriptions.entries[index].ackMode != .auto, else: .subscriptionIsAutomatic(id))
     }
 
     /// A frame without a body, with a receipt when there is a token.

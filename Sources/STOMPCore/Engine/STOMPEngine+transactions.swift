@@ -30,11 +30,9 @@ extension STOMPEngine {
         try requireConnected()
         if let name {
             try require(
-                !name.isEmpty && !name.utf8.starts(with: "tx-".utf8), .invalidOption,
-                "'\(name)' cannot name a transaction: it is empty, or begins with 'tx-' as the engine's own names do.")
+                !name.isEmpty && !name.utf8.starts(with: "tx-".utf8), else: .cannotNameTransaction(name))
             try require(
-                !transactions.values.contains { $0.name.hasSameBytes(as: name) }, .invalidOption,
-                "A transaction of the name '\(name)' is open on this connection. Commit or abort it first.")
+                !transactions.values.contains { $0.name.hasSameBytes(as: name) }, else: .transactionIsOpen(name))
         }
         let transaction = STOMPTransaction(connection: connection, number: nextTransaction)
         transactions[transaction.number] = OpenTransaction(name: name ?? "")
@@ -110,14 +108,8 @@ extension STOMPEngine {
     }
 
     mutating func check(_ transaction: STOMPTransaction) throws(STOMPUsageError) {
-        try require(
-            transaction.connection == connection, .transactionEnded,
-            "The connection of the transaction \(transaction) has ended. Nothing of the transaction happened, unless a commit of it was sent: then that is unknown. Begin a new one, after such a commit only if it may happen twice."
-        )
-        try require(
-            transactions[transaction.number] != nil, .transactionEnded,
-            "The transaction \(transaction) is over. It was committed or aborted before. Begin a new one for what follows."
-        )
+        try require(transaction.connection == connection, else: .connectionHasEnded(of: transaction))
+        try require(transactions[transaction.number] != nil, else: .transactionIsOver(transaction))
     }
 
     /// Ends the session: DISCONNECT with a receipt, then `disconnected` when the RECEIPT comes, when the stream ends, or
@@ -126,7 +118,7 @@ extension STOMPEngine {
     /// Before CONNECTED there is no session to end: the stream is closed at the next `handleTimeout`, which is due at
     /// once. Calling it again, or without a connection, changes nothing.
     public mutating func disconnect(headers: STOMPHeaders = [:], at now: Int64) throws(STOMPUsageError) {
-        try require(role == .client, .wrongRole, "Only a client sends DISCONNECT; a server refuses or sends ERROR.")
+        try require(role == .client, else: .onlyClientsDisconnect)
         switch phase {
         case .closed, .leaving, .closing: return
         case .connecting, .deciding:

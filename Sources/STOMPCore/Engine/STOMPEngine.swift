@@ -152,12 +152,12 @@ public struct STOMPEngine: ~Copyable, Sendable {
     package var receiptHint: String {
         hasReceivedReceipts
             ? ""
-            : " It has sent no RECEIPT on any connection of this client: if it supports none, as Spring's simple broker, set profile to .springSimple in the configuration, or to a profile whose sendsReceipts is false."
+            : STOMPConnectionFailure.hintAtMissingReceipts
     }
 
     func require(
-        _ condition: Bool, _ code: STOMPUsageError.Code, _ message: @autoclosure () -> String
+        _ condition: Bool, else error: @autoclosure () -> STOMPUsageError
     ) throws(STOMPUsageError) {
-        guard condition else { throw STOMPUsageError(code, message()) }
+        guard condition else { throw error() }
     }
 }

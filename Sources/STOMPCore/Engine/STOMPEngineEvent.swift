@@ -151,9 +151,3 @@ public struct STOMPTransactionRequest: Sendable, Hashable {
     public var receipt: String?
     public var headers: STOMPHeaders
 }
-
-extension STOMPConnectRequest: CustomStringConvertible, CustomDebugStringConvertible {
-    /// For people: login and passcode are not shown.
-    public var description: String { "CONNECT in \(version): \(headers)" }
-    public var debugDescription: String { description }
-}
