@@ -112,6 +112,32 @@ extension STOMPError {
     }
 }
 
+// MARK: - Connecting
+
+extension STOMPError {
+    /// CONNECT has no answer, and the time to connect was short because another address was waiting to be tried.
+    static func hurriedConnectIsUnanswered(_ failure: STOMPConnectionFailure) -> STOMPError {
+        STOMPError(.timedOut, "The server did not answer CONNECT " + StreamOpener.hurry, underlying: failure)
+    }
+
+    static func binaryConnectIsUnanswered(_ failure: STOMPConnectionFailure) -> STOMPError {
+        STOMPError(
+            .timedOut,
+            "\(failure.message) Some servers, such as ActiveMQ Classic, ignore binary messages of a WebSocket: leave webSocket.sendsText true.",
+            underlying: failure)
+    }
+
+    static var leftForOtherServer: STOMPError {
+        STOMPError(
+            .connectionLost,
+            "The client left its server for another one before the answer came. Try again when it is connected.")
+    }
+
+    static func hint(atUnansweredSubscribeTo destination: String, connections count: Int) -> String {
+        " The last \(count) connections ended before SUBSCRIBE to '\(destination)' was answered: check that destination, and whether this user may read it."
+    }
+}
+
 // MARK: - Sending
 
 extension STOMPError {
@@ -137,4 +163,44 @@ extension STOMPError {
                 .acknowledgementTimeout,
                 "The server did not confirm the subscription to '\(destination)' within requestTimeout.\(advice)"))
     }
+
+    /// The same error with the name of the frame, if the server has refused it.
+    func namingSubscribe(to destination: String) -> STOMPError { naming("SUBSCRIBE to '\(destination)'") }
+
+    static func connectionsEndBeforeReceipt(ofSubscribeTo destination: String) -> STOMPError {
+        STOMPError(
+            .timedOut,
+            "Connections end before the server confirms SUBSCRIBE to '\(destination)', for longer than requestTimeout. Check the destination, what this user may read, and the server's log."
+        )
+    }
+
+    // MARK: Durable subscriptions that have ended here
+
+    static func durableRemains(_ destination: String, isConnected: Bool) -> STOMPError {
+        let reason =
+            isConnected ? "its sequence had ended before UNSUBSCRIBE was sent" : "there is no connection"
+        return STOMPError(
+            isConnected ? .invalidRequest : .notConnected,
+            "\(durable(destination)) remains at the broker, because \(reason). \(adviceOnDurable)")
+    }
+
+    static func durableIsUndeletable(_ destination: String) -> STOMPError {
+        STOMPError(
+            .unsupportedByBroker,
+            "\(durable(destination)) has ended here, but remains at the broker, which cannot delete subscriptions to that destination and continues to store its messages. Delete its queue with the broker's own tools."
+        )
+    }
+
+    /// - Parameter cause: why the broker's answer is missing, when that has just become known.
+    static func durableMayRemain(_ destination: String, _ cause: STOMPError?) -> STOMPError {
+        STOMPError(
+            cause?.code ?? .connectionLost,
+            "\(durable(destination)) may remain at the broker, which has not confirmed UNSUBSCRIBE. \(adviceOnDurable)",
+            serverError: cause?.serverError, underlying: cause)
+    }
+
+    private static func durable(_ destination: String) -> String { "The durable subscription to '\(destination)'" }
+
+    private static let adviceOnDurable =
+        "To delete it, call unsubscribe(from:durableName:headers:) of the client while that is connected."
 }

@@ -76,13 +76,7 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
         (closeReason, givenUp) = (nil, nil)
         // Nobody called `disconnect()`.
         let isMove = endMove() && reason.code == .disconnected
-        subscriptions.connectionClosed(
-            isMove
-                ? STOMPError(
-                    .connectionLost,
-                    "The client left its server for another one before the answer came. Try again when it is connected."
-                )
-                : reason)
+        subscriptions.connectionClosed(isMove ? .leftForOtherServer : reason)
         let isLost = supervisor.isConnected
         supervisor.ended(reason, at: loop.now)
         // After the state has changed.
@@ -122,13 +116,9 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
                 subscriptions.messageRefused(token, wasStable: supervisor.isStable(at: loop.now), reason)
             }
             if failure.reason == .connectTimeout, opener.wasHurried {
-                closeReason = STOMPError(
-                    .timedOut, "The server did not answer CONNECT " + StreamOpener.hurry, underlying: failure)
+                closeReason = .hurriedConnectIsUnanswered(failure)
             } else if failure.reason == .connectTimeout, opener.sendsBinaryMessages {
-                closeReason = STOMPError(
-                    .timedOut,
-                    "\(failure.message) Some servers, such as ActiveMQ Classic, ignore binary messages of a WebSocket: leave webSocket.sendsText true.",
-                    underlying: failure)
+                closeReason = .binaryConnectIsUnanswered(failure)
             }
         case .disconnected:
             closeReason = .disconnectedByUser

@@ -106,7 +106,7 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
                 fail(route, error)
                 // The broker may have subscribed it nevertheless.
                 unsubscribeWithoutWaiting(route)
-            default: fail(route, error.naming("SUBSCRIBE to '\(route.destination)'"))
+            default: fail(route, error.namingSubscribe(to: route.destination))
             }
         }
     }
@@ -257,25 +257,11 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
     ///
     /// - Parameter cause: why the broker's answer is missing, when that has just become known.
     private func remainderError(_ route: STOMPRoute, _ cause: STOMPError? = nil) -> STOMPError? {
-        let (subject, isConnected) = ("The durable subscription to '\(route.destination)'", core.supervisor.isConnected)
-        let advice = "To delete it, call unsubscribe(from:durableName:headers:) of the client while that is connected."
         switch route.remainder {
-        case .nothing: return nil
-        case .durable:
-            return STOMPError(
-                isConnected ? .invalidRequest : .notConnected,
-                "\(subject) remains at the broker, because \(isConnected ? "its sequence had ended before UNSUBSCRIBE was sent" : "there is no connection"). \(advice)"
-            )
-        case .undeletable:
-            return STOMPError(
-                .unsupportedByBroker,
-                "\(subject) has ended here, but remains at the broker, which cannot delete subscriptions to that destination and continues to store its messages. Delete its queue with the broker's own tools."
-            )
-        case .unknown:
-            return STOMPError(
-                cause?.code ?? .connectionLost,
-                "\(subject) may remain at the broker, which has not confirmed UNSUBSCRIBE. \(advice)",
-                serverError: cause?.serverError, underlying: cause)
+        case .nothing: nil
+        case .durable: .durableRemains(route.destination, isConnected: core.supervisor.isConnected)
+        case .undeletable: .durableIsUndeletable(route.destination)
+        case .unknown: .durableMayRemain(route.destination, cause)
         }
     }
 
@@ -295,8 +281,7 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
         if first.unansweredEnds < .max { first.unansweredEnds += 1 }
         guard first.unansweredEnds >= 3 else { return reason }
         return reason.hinting(
-            " The last \(first.unansweredEnds) connections ended before SUBSCRIBE to '\(first.destination)' was answered: check that destination, and whether this user may read it."
-        )
+            STOMPError.hint(atUnansweredSubscribeTo: first.destination, connections: Int(first.unansweredEnds)))
     }
 
     func connectionClosed(_ reason: STOMPError) {
@@ -315,12 +300,7 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
         let (now, timeout) = (core.loop.now, core.configuration.requestTimeout.inNanoseconds)
         for route in orderedRoutes
         where route.call != nil && route.firstWritten.advanced(byNanoseconds: timeout) <= now {
-            fail(
-                route,
-                STOMPError(
-                    .timedOut,
-                    "Connections end before the server confirms SUBSCRIBE to '\(route.destination)', for longer than requestTimeout. Check the destination, what this user may read, and the server's log."
-                ))
+            fail(route, .connectionsEndBeforeReceipt(ofSubscribeTo: route.destination))
         }
     }
 
