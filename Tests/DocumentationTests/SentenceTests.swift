@@ -4,7 +4,7 @@ import Testing
 /// Where engines and clients decide, they name the case of an error; what people read is in a file of sentences of each
 /// module, where it can be reviewed as prose.
 @Suite struct SentenceTests {
-    @Test(arguments: ["MQTTCore/Engine", "MQTT/Loop"])
+    @Test(arguments: ["MQTTCore/Engine", "MQTT/Loop", "STOMPCore/Engine", "STOMP/Loop"])
     func `no text for people is where a decision is made`(folder: String) throws {
         let place = DocumentationPage.root.appending(path: "Sources").appending(path: folder)
         let files = try FileManager.default.contentsOfDirectory(atPath: place.path).filter { $0.hasSuffix(".swift") }
