@@ -7,9 +7,9 @@ extension MQTTClient {
     /// Publishes a request and returns the first response to it [MQTT 5.0 4.10]; 5.0 only.
     ///
     /// One subscription, made with the first request, receives the responses to all requests of a client; correlation
-    /// data tells them apart. A response without those of its request is dropped, even if only one request waits, because a
-    /// responder has to copy them [MQTT 5.0 4.10.2]: with one that does not, agree on a topic for
-    /// ``request(_:to:responseTopic:qos:timeout:)-(String,_,_,_,_)``.
+    /// data tells them apart. A response without those of its request is dropped, even if only one request waits,
+    /// because a responder has to copy the correlation data [MQTT 5.0 4.10.2]. With a responder that does not, agree on
+    /// a topic for ``request(_:to:responseTopic:qos:timeout:)-(String,_,_,_,_)``.
     ///
     /// If the server answers a request of QoS 1 or 2 with `noMatchingSubscribers`, no client received it, and the request fails
     /// at once.

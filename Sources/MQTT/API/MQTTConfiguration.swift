@@ -248,9 +248,9 @@ public struct MQTTConfiguration: Sendable, Equatable, CustomStringConvertible {
         /// The oldest message that was never sent is dropped: its publisher gets ``MQTTError/Code/queueFull``; if it was
         /// enqueued, ``MQTTEvent/undelivered(_:)`` reports it.
         public static let dropOldest = QueueOverflow(kind: .dropOldest)
-        /// The oldest message to the same topic that was never sent is dropped, as ``dropOldest`` does; the oldest of all if
-        /// there is none. For telemetry, of which the newest value of each topic counts. Finding it takes time in proportion
-        /// to the queue.
+        /// The oldest message to the same topic that was never sent is dropped, as ``dropOldest`` does; if there is no
+        /// such message, the oldest of all. For telemetry, of which the newest value of each topic counts. Finding it
+        /// takes time in proportion to the queue.
         public static let newestPerTopic = QueueOverflow(kind: .newestPerTopic)
         /// The publisher waits for room, until its task is cancelled.
         public static let wait = QueueOverflow(kind: .wait)

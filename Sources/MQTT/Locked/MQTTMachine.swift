@@ -82,8 +82,9 @@ struct MQTTMachine: ClientMachine, ~Copyable {
         !engine.sendsQoS0AtOnce && (engine.phase == .connected || core?.settings.queuesQoS0WhileOffline == true)
     }
 
-    /// The time that a QoS 0 message is published at. For one that leaves at once it only feeds keep alive, which the write
-    /// updates anyway, so the time of the last write saves reading the clock. In the queue a message has a time to live.
+    /// The time that a QoS 0 message is published at. For a message that leaves at once the time only feeds keep alive,
+    /// which the write updates anyway: pass the time of the last write instead of reading the clock. In the queue a
+    /// message has a time to live.
     var timeForQoS0: Int64 { engine.sendsQoS0AtOnce ? engine.keepAlive.lastSent : publishers.loop.now }
     var isLatencyBound: Bool { mutating get { engine.inFlightCount <= 1 } }
     var wantsReadingPaused: Bool { reading.isPaused }

@@ -105,7 +105,7 @@ final class MQTTUnmatchedList: @unchecked Sendable {
         messages.count < policy.maximumMessages && bytes + message.size <= policy.maximumBytes
     }
 
-    /// Adds a message; ``keepBounds()`` follows for one that is acknowledged.
+    /// Adds a message; ``keepBounds()`` follows for a message that is acknowledged.
     func add(_ message: Message) {
         lastSequence = max(lastSequence, message.sequence)
         messages.append(message)

@@ -39,7 +39,7 @@ final class MQTTNegotiation: @unchecked Sendable {
     private var serverFailed = false
     /// Whether the connection that closes has ended because of a request, which has failed.
     var endsForRequest = false
-    /// Whether each SUBSCRIBE has one filter, since a server has not answered all filters of one that had more.
+    /// Whether each SUBSCRIBE has one filter, since a server did not answer all filters of a SUBSCRIBE that had more.
     private(set) var sendsSingleFilters = false
     /// Whether the last accepted connection just ended, soon and with no request unanswered.
     private var hasEndedSoon = false

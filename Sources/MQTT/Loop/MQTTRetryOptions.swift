@@ -10,7 +10,7 @@ struct MQTTRetryOptions {
     var hasOlderVersion = false
     /// The application provides credentials for each attempt.
     var hasCredentialsProvider = false
-    /// The client identifier is one that a server has assigned: another one can be had.
+    /// Whether a server has assigned the client identifier, so that it can assign another.
     var hasAssignedIdentifier = false
     /// A server has accepted the client, and `notAuthorized` may mean a limit that passes: before 5.0 there is no other code
     /// for it.

@@ -284,7 +284,7 @@ final class MQTTRouter {
         return nextToken
     }
 
-    /// SUBSCRIBE was written: the callers that wait for one get the answer to this one.
+    /// SUBSCRIBE was written: the callers whose filters were not sent yet get the answer to it.
     func subscribeWritten(_ token: UInt64, for keys: [ByteKey], comesFirst: Bool, at now: Int64) {
         requests[token] = .subscribe(keys, comesFirst: comesFirst)
         for key in keys { entries[key]?.subscribeWritten(token, at: now) }

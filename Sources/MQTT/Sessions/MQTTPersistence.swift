@@ -39,7 +39,8 @@ final class MQTTPersistence: Sendable {
 
     /// Why the store is opened.
     enum Purpose {
-        /// An attempt to connect, so that no connection depends on the store: one that has failed is closed and opened again.
+        /// An attempt to connect, so that no connection depends on the store: a store that has failed is closed and
+        /// opened again.
         case attempt
         /// A message that only a client which connects takes: without one, the store does not stay open for it.
         case publish
@@ -249,8 +250,8 @@ final class MQTTPersistence: Sendable {
         for call in calls { call.end(result.map { _ in }) }
     }
 
-    /// A session belongs to a client identifier: one that is random, or chosen by the server, is replaced by the stored
-    /// one.
+    /// A session belongs to a client identifier: a random identifier, or one chosen by the server, is replaced by the
+    /// stored one.
     private func identifier(_ stored: StoredSession, _ wanted: String) throws(MQTTError) -> String? {
         guard let known = stored.clientID else { return nil }
         if wanted.isEmpty || wanted.utf8.contains(UInt8(ascii: "%")) || wanted.hasSameBytes(as: known) {

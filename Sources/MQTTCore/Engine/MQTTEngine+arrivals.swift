@@ -151,8 +151,9 @@ extension MQTTEngine {
         return nil
     }
 
-    /// A message was not accepted. With ``MQTTEngineConfiguration/dropsInvalidMessages`` one that is whole, and whose topic is
-    /// known to be invalid, or whose properties are, is acknowledged and dropped; everything else ends the connection.
+    /// A message was not accepted. With ``MQTTEngineConfiguration/dropsInvalidMessages`` a message that is whole, and
+    /// whose topic or properties are known to be invalid, is acknowledged and dropped; any other violation ends the
+    /// connection.
     @inline(never)
     mutating func drop(
         _ view: MQTTPublishView, _ bytes: RawSpan, because violation: MQTTProtocolError, at now: Int64,

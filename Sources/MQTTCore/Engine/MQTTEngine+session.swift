@@ -29,8 +29,8 @@ extension MQTTEngine {
             duplicates.append(session.window.slots[Int(index)].token)
         }
         if options.value.republishesAfterSessionLoss {
-            // They get new identifiers when they are sent. A process that ends before that would be followed by one that
-            // sends PUBREL alone, which the new session confirms without having the message.
+            // They get new identifiers when they are sent. If the process ended before that, the next process would
+            // send PUBREL alone, which the new session confirms without having the message.
             for index in session.window.received.indices(session.window.slots) {
                 let slot = session.window.slots[Int(index)]
                 store(.identified(sequence: slot.sequence, packetID: slot.head.packetID))

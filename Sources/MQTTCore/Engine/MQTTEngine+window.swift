@@ -14,8 +14,8 @@ extension MQTTEngine {
         }
         let index = session.window.slot(of: id)
         guard index >= 0 else {
-            // An unknown identifier. Only the receiver of a QoS 2 message waits for an answer, and one that refused
-            // the message does not [MQTT-4.3.3-4].
+            // An unknown identifier. Only the receiver of a QoS 2 message waits for an answer, unless it refused the
+            // message [MQTT-4.3.3-4].
             if type == .pubrec, !reason.isError { writeOrHold(.pubrel, id, .packetIdentifierNotFound, 0, at: now) }
             return
         }
@@ -197,7 +197,7 @@ extension MQTTEngine {
         reportRoom(&effects)
     }
 
-    /// The outcome to report for an expired message: one that was sent in a session that was lost may have arrived.
+    /// The outcome to report for an expired message: it may have arrived if it was sent in a session that was lost.
     private func expiryOutcome(_ index: Int32) -> MQTTPublishCompletion.Outcome {
         session.window.slots[Int(index)].kind == .requeued ? .sessionLost : .expired
     }

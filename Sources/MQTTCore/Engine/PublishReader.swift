@@ -14,7 +14,8 @@ struct PublishReader {
     /// The tokens for the next QoS 1 messages: one for each that may still arrive before an acknowledgement is sent.
     private(set) var tokens: Range<UInt64>
 
-    /// The first byte of the last packet that was accepted; before the first packet one that is valid for both roles.
+    /// The first byte of the last packet that was accepted; before the first packet, a byte that is valid for both
+    /// roles.
     private var flags: UInt8 = 0x30
     /// The last topic, with its length. Before the first topic the count is larger than any packet, so that none
     /// matches.

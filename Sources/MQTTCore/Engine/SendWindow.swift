@@ -103,7 +103,7 @@ struct SendWindow: Sendable {
         slots[Int(index)].head.packetID = 0
     }
 
-    /// Takes the identifier of a message that is given up, and keeps it from other messages; nil if it has none.
+    /// Reserves the identifier of a message that is abandoned, so that no other message gets it; nil if it has none.
     mutating func retireID(of index: Int32) -> UInt16? {
         let id = slots[Int(index)].head.packetID
         guard id != 0 else { return nil }
@@ -112,13 +112,13 @@ struct SendWindow: Sendable {
         return id
     }
 
-    /// The identifiers of messages that were given up: those in use without a slot.
+    /// The identifiers of abandoned messages: in use, but without a slot.
     var retiredIDs: [UInt16] { ids.all.filter { slot(of: $0) < 0 } }
 
     /// Keeps an identifier of an earlier process from other messages.
     mutating func restoreRetired(_ id: UInt16) { _ = ids.insert(id) }
 
-    /// The peer knows the identifiers of messages that were given up no longer. Returns whether there were any.
+    /// The peer no longer knows the identifiers of abandoned messages. Returns whether there were any.
     mutating func releaseRetiredIDs() -> Bool {
         let retired = retiredIDs
         for id in retired { ids.release(id) }
@@ -185,9 +185,9 @@ struct SendWindow: Sendable {
         return unidentified
     }
 
-    /// Gives the first message without one its identifier before it is sent, because the store has to know it by then.
-    /// In the order of the queue: what has an identifier is sent first by the next process. Returns its slot, or -1 if
-    /// all have one or none is free.
+    /// Gives the first message without an identifier one before it is sent, because the store must know the identifier
+    /// by then. In the order of the queue: what has an identifier is sent first by the next process. Returns its slot,
+    /// or -1 if all have one or none is free.
     mutating func identifyFirst() -> Int32 {
         let index = firstUnidentified()
         guard index >= 0, let id = ids.reserve() else { return -1 }
@@ -214,7 +214,7 @@ struct SendWindow: Sendable {
         untakenCount &+= 1
     }
 
-    /// What was written has left, or was dropped.
+    /// The bytes that were written have left, or were dropped.
     mutating func outputEmptied() { untakenCount = 0 }
 
     /// The first message of the queue that meets the condition.
@@ -341,7 +341,8 @@ struct SendWindow: Sendable {
         resend = -1
     }
 
-    /// The session is resumed: messages in flight are sent again. Those that wait for PUBCOMP occupy the window at once.
+    /// The session is resumed: messages in flight are sent again. Messages that wait for PUBCOMP occupy the window at
+    /// once.
     mutating func resume() {
         var index = received.first
         while index >= 0 {
@@ -389,7 +390,7 @@ struct SendWindow: Sendable {
 
     // MARK: Restoring
 
-    /// A message of an earlier process. One with an identifier counts as sent.
+    /// A message of an earlier process. A message with an identifier counts as sent.
     mutating func restore(_ message: MQTTStoreRecord.Message, token: UInt64, at time: Int64) -> Int32 {
         let head = PublishHead(
             topic: message.topic, flags: MQTTPublishFlags(message.qos, retain: message.retain))

@@ -173,7 +173,7 @@ package final class PendingReplies<Message: ReplyMessage, Failure: ClientError>:
         let ended = endedWhileSubscribing.take()
         switch result {
         case .success(let made):
-            // It may have ended since the server granted it, before the task that made it ran on.
+            // The subscription may have ended after the server granted it and before the task that made it continued.
             if let ended { return failWaiting(ended) }
             subscription = made
             releaseWaiting()

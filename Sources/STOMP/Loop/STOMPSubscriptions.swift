@@ -16,7 +16,7 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
     /// A route whose UNSUBSCRIBE awaits its receipt, and the callers that wait for that.
     private struct Unsubscribe {
         let route: STOMPRoute
-        /// What is left at the broker once it has confirmed.
+        /// What remains at the broker once it has confirmed.
         let remainder: STOMPRoute.Remainder
         var calls: [STOMPRoute.Call]
     }
@@ -140,7 +140,7 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
     /// A destination cannot be subscribed: fails the waiting caller, or ends the subscription.
     private func fail(_ route: STOMPRoute, _ error: STOMPError) {
         routes[route.token] = nil
-        // What a broker refuses to make does not remain there, unless it has been made before.
+        // A subscription that the broker refuses to create does not remain there, unless it existed before.
         if !route.wasGranted { route.remainder = .nothing }
         if let call = route.call {
             route.call = nil

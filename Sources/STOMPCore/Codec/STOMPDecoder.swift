@@ -92,7 +92,7 @@ public struct STOMPEncoder: Sendable {
     }
 
     /// Appends the frame. A `content-length` is added to any body that has none (STOMP 1.2 "Header content-length");
-    /// one that is there must be right.
+    /// an existing one must be right.
     ///
     /// Throws, with nothing appended, what this version cannot carry.
     public func encode(_ frame: STOMPFrame, into output: inout [UInt8]) throws(STOMPUsageError) {

@@ -38,7 +38,7 @@ public struct STOMPReceiptCompletion: Sendable, Hashable {
         case received
         /// ERROR named this receipt, or it was the only one awaited.
         case refused
-        /// ERROR named no receipt, and this is the oldest of several: most likely the one meant.
+        /// ERROR named no receipt, and this is the oldest of several, which it most likely means.
         case presumablyRefused
         /// The session ended with an ERROR or a violation; whether the frame was processed is unknown.
         case sessionEnded

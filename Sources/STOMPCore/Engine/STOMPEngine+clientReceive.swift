@@ -170,7 +170,7 @@ extension STOMPEngine {
         effects.report(.errorReceived(error))
         var failure = failure(by: error)
         if phase == .connecting { return fail(failure, waits: .connectionLost, into: &effects) }
-        // What ERROR refuses is not a COMMIT whose receipt has arrived: whether its messages arrived is unknown.
+        // ERROR does not refuse a COMMIT whose receipt has arrived: it is unknown whether its messages arrived.
         for number in transactionReceipts.heldBack {
             guard let token = receipts.take(number) else { continue }
             effects.completions.append(STOMPReceiptCompletion(token: token, outcome: .sessionEnded))

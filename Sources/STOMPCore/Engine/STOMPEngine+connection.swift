@@ -82,7 +82,7 @@ extension STOMPEngine {
         timing.wrote(at: now)
     }
 
-    /// What is in ``output`` is written now, or dropped.
+    /// The bytes in ``output`` are written now, or dropped.
     package mutating func outputEmptied() { ownBytes = 0 }
 
     /// Does what is due at `now`. Calls that come early, late or twice do no harm.
@@ -94,7 +94,7 @@ extension STOMPEngine {
         guard phase != .closed else { return }
         if now >= phaseDeadline { handlePhaseTimeout(at: now, into: &effects) }
         guard phase.isOpen else { return }
-        // Where nothing is read because of what the peer has not taken, that it takes some is its sign of life.
+        // While nothing is read because the peer has not taken our bytes, taking some is its sign of life.
         if let movedBytes = progress.movedBytes, movedBytes != movedAtTimeout {
             movedAtTimeout = movedBytes
             timing.read(at: now)
@@ -186,8 +186,8 @@ extension STOMPEngine {
         effects.report(.disconnected)
     }
 
-    /// The connection failed: waits end first, so that the event is the last of the effects. What could be read of an ERROR whose
-    /// end did not arrive, or is wrong, is the reason then.
+    /// The connection failed: waits end first, so that the event is the last of the effects. If an ERROR has arrived
+    /// whose end is missing or wrong, its readable part is the reason.
     mutating func fail(
         _ failure: STOMPConnectionFailure, waits outcome: STOMPReceiptCompletion.Outcome,
         into effects: inout STOMPEffects

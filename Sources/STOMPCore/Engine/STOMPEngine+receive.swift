@@ -69,7 +69,7 @@ extension STOMPEngine {
         // UInt8 has no padding, so all bytes are initialised.
         let bytes = unsafe kept.span.bytes
         let start = scanner.bodyStart == 0 ? bytes.byteCount : min(scanner.bodyStart, bytes.byteCount)
-        // What follows NUL is not text, even if `content-length` includes it.
+        // Bytes after NUL are not text, even if `content-length` includes them.
         let end = bytes.firstOffset(of: 0, from: start, to: bytes.byteCount) ?? bytes.byteCount
         guard text != nil || end > start else { return nil }
         let headers: STOMPHeaders = text.map { ["message": $0] } ?? [:]
@@ -133,7 +133,7 @@ extension STOMPEngine {
             writeError(violation.message, receiptID: receipt)
         } else {
             unfinished = []
-            // What the server says matters more than how it is framed.
+            // The server's text matters more than its framing.
             if scanner.command == .error, scanner.bodyStart > 0 { noteUnfinished(bytes, base) }
         }
         var failure = STOMPConnectionFailure(

@@ -65,7 +65,7 @@ extension STOMPEngine {
     @inline(__always)
     package func isLeftOut(_ count: Int) -> Bool { count >= leastPayloadLeftOut && largePayload == nil }
 
-    /// Whether a body has a `content-length`. One that holds a NUL needs it.
+    /// Whether a body has a `content-length`. A body that holds a NUL needs it.
     @inline(__always)
     static func isCounted(_ body: RawSpan, _ omitsContentLength: Bool) -> Bool {
         body.byteCount > 0 && (!omitsContentLength || body.firstOffset(of: 0, from: 0, to: body.byteCount) != nil)

@@ -10,7 +10,7 @@ extension STOMPEngine {
             guard scanner.command == .connect || scanner.command == .stomp else { throw unexpected(bytes, base) }
             return try handleConnect(bytes, base, at: now, into: &effects)
         }
-        // What comes after DISCONNECT is not ours to answer.
+        // Frames after DISCONNECT are not answered.
         guard phase == .deciding || phase == .connected else { return }
         if scanner.command == .send {
             guard scanner.destination.isSet else { throw missing("destination", "SEND") }
@@ -32,7 +32,7 @@ extension STOMPEngine {
         case .abort: effects.report(.abortReceived(try transactionRequest(frame, receipt)))
         case .disconnect:
             effects.report(.disconnectReceived(receipt: receipt))
-            // The client closes when it has its RECEIPT; one that does not is closed soon after.
+            // The client closes when it has its RECEIPT; otherwise the connection is closed soon after.
             phase = .leaving
             phaseDeadline = now.advanced(byNanoseconds: min(configuration.disconnectTimeout, 1_000_000_000))
             timing = .off

@@ -81,7 +81,7 @@ extension STOMPEngine {
     package var unansweredCount: Int { subscriptions.entries.reduce(0) { $0 + $1.unanswered.count } }
 
     /// The number of messages that the subscription received on this connection, which is the number of its next one:
-    /// ``STOMPMessageNumber``. Nil for one that is unknown, and for one in mode `auto`.
+    /// ``STOMPMessageNumber``. Nil for an unknown subscription, and in mode `auto`.
     package mutating func messagesReceived(bySubscription id: String) -> UInt64? {
         guard let index = subscriptions.index(of: wireForm(id)) else { return nil }
         let entry = subscriptions.entries[index]
@@ -102,8 +102,9 @@ extension STOMPEngine {
     /// Acknowledges a message: all of its subscription up to it in mode `client`, it alone in `clientIndividual`.
     ///
     /// - Parameters:
-    ///   - messageHeaders: the header lines of the MESSAGE, as ``STOMPMessageRecord/headers`` bounds them. What names
-    ///     the message is copied from there byte by byte: `message-id` in 1.0, `subscription` too in 1.1, `ack` in 1.2.
+    ///   - messageHeaders: the header lines of the MESSAGE, as ``STOMPMessageRecord/headers`` bounds them. The headers
+    ///     that name the message are copied from there byte by byte: `message-id` in 1.0, `subscription` too in 1.1,
+    ///     `ack` in 1.2.
     ///   - connection: the engine's ``connection`` when the message came.
     ///   - message: which message of its subscription it is. With it a second answer is refused; without it, it is written.
     public mutating func ack(
@@ -116,7 +117,7 @@ extension STOMPEngine {
     }
 
     /// Refuses a message, or in mode `client` all of its subscription up to it, unless the broker rejects one by one
-    /// (``STOMPBrokerProfile/rejectsOneByOne``). What becomes of it is the broker's decision: RabbitMQ hands it out again at
+    /// (``STOMPBrokerProfile/rejectsOneByOne``). The broker decides what becomes of it: RabbitMQ hands it out again at
     /// once. From 1.1 on.
     ///
     /// - Throws: ``STOMPUsageError/Code/unsupportedByBroker`` where it would have the effect of ACK.

@@ -48,9 +48,9 @@ extension STOMPEngine {
 
     /// Makes all of a transaction count. RabbitMQ sends the receipts of its SENDs only now.
     ///
-    /// Where the receipt of COMMIT does not mean that the messages have arrived
-    /// (``STOMPBrokerProfile/confirmsCommitEarly``), each SEND has a receipt too, and the completion with `receiptToken`
-    /// follows the last of them. If one does not arrive, it is that of a lost receipt.
+    /// If the receipt of COMMIT does not mean that the messages have arrived
+    /// (``STOMPBrokerProfile/confirmsCommitEarly``), each SEND has a receipt too, and the completion with
+    /// `receiptToken` follows the last of them. If one does not arrive, it is that of a lost receipt.
     public mutating func commit(
         _ transaction: STOMPTransaction, headers: STOMPHeaders = [:], receiptToken: UInt64? = nil, at now: Int64
     ) throws(STOMPUsageError) {
@@ -68,7 +68,8 @@ extension STOMPEngine {
     /// Takes all of a transaction back: messages that were acknowledged or rejected in it are unanswered again.
     ///
     /// A broker that holds the frames of a transaction back until COMMIT (``STOMPBrokerProfile/confirmsCommitEarly``) drops
-    /// them and their receipts. What waits for those ends with the next `handleTimeout`, which is due at once.
+    /// them and their receipts. Callers that wait for those receipts get their end with the next `handleTimeout`, which
+    /// is due at once.
     public mutating func abort(
         _ transaction: STOMPTransaction, headers: STOMPHeaders = [:], receiptToken: UInt64? = nil, at now: Int64
     ) throws(STOMPUsageError) {
@@ -98,7 +99,7 @@ extension STOMPEngine {
         _ receiptToken: UInt64?, at now: Int64
     ) throws(STOMPUsageError) {
         let name = transactions[transaction.number]?.name ?? ""
-        // What ends a transaction may end the waits for the receipts of its frames.
+        // A frame that ends a transaction may end the waits for the receipts of its frames.
         try writeFrame(
             command, headers, ReservedHeaders.transaction, room: 64 + name.utf8.count * 2, receiptToken,
             boundsReceipts: isFirst, at: now

@@ -5,9 +5,9 @@ import Wire
 /// # Theory of operation
 ///
 /// An engine does no input or output, reads no clock and calls nothing back. It lives as long as its client or its place
-/// in a server, and connections come and go on it. What belongs to one connection (version, subscriptions, transactions,
-/// receipts) ends with it: the caller subscribes again after ``STOMPEngineEvent/Kind/connected(_:)``. The caller owns the
-/// socket and the lock.
+/// in a server, and connections come and go on it. The state of one connection (version, subscriptions, transactions,
+/// receipts) ends with it: the caller subscribes again after ``STOMPEngineEvent/Kind/connected(_:)``. The caller owns
+/// the socket and the lock.
 ///
 /// There are three kinds of methods, and one order of draining, the same as in `MQTTEngine`:
 ///

@@ -67,7 +67,7 @@ public struct STOMPConnectionFailure: Error, Sendable, Hashable, CustomStringCon
         case credentialsRefused
         /// ERROR in the session.
         case error
-        /// No version in common, or CONNECTED with one that was not offered. Trying again does not help.
+        /// No version in common, or CONNECTED with a version that was not offered. Trying again does not help.
         case versionMismatch
         /// The peer broke the protocol.
         case violation(STOMPProtocolError.Code)

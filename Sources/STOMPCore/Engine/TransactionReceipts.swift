@@ -103,8 +103,8 @@ struct TransactionReceipts: Sendable {
     /// The receipts of COMMIT frames that have arrived, though receipts of the other frames have not.
     var heldBack: [UInt64] { committed.filter { $0.value.isReceived }.keys.sorted() }
 
-    /// The transaction was aborted, so that the broker, which drops its frames, never confirms them. Returns the numbers of
-    /// the awaited ones that are in the ``ReceiptTable``, or were until their time was over.
+    /// The transaction was aborted, so that the broker, which drops its frames, never confirms them. Returns the
+    /// numbers of awaited receipts that are in the ``ReceiptTable``, or were until their time was over.
     mutating func aborted(_ transaction: UInt32) -> [UInt64] {
         defer { forget(transaction) }
         return frames.filter { $0.value == transaction && $0.key & Self.apart == 0 }.map(\.key).sorted()

@@ -12,16 +12,17 @@ public struct TLSOptions: Sendable, Hashable {
     public var identity: TLSIdentity?
     /// The name to verify and to ask for, when it is not the host of the URL; a name or an address.
     public var serverName: String?
-    /// What is checked about the server. Default: everything. What checks less has `unsafe` in its name.
+    /// What is checked about the server. Default: everything. Values that check less have `unsafe` in their names.
     public var verification = TLSVerification.full
     /// The oldest version of TLS that is accepted. Default: TLS 1.2.
     public var minimumVersion = TLSVersion.tls12
     /// Protocols to offer by ALPN (RFC 7301), in the order of preference; nil offers what the URL's scheme needs.
     public var applicationProtocols: [String]?
-    /// Whether a session of an earlier connection to the same server may be continued, which saves a round trip. It never is
-    /// with an ``identity``, ``pinnedKeys``, an ``additionalCheck``, a ``revocation`` check or a ``preSharedKey``: all that is
-    /// checked on each connection. Network.framework's sessions are shared by all clients of a process, and are continued only
-    /// with full ``verification``, the system's authorities as ``trust`` and no ``serverName``. Default: true.
+    /// Whether a session of an earlier connection to the same server may be continued, which saves a round trip. Never
+    /// with an ``identity``, ``pinnedKeys``, an ``additionalCheck``, a ``revocation`` check or a ``preSharedKey``,
+    /// which are checked on each connection. Network.framework's sessions are shared by all clients of a process, and
+    /// are continued only with full ``verification``, the system's authorities as ``trust`` and no ``serverName``.
+    /// Default: true.
     public var resumesSessions = true
     /// What does the work. Default: Network.framework on Apple's systems, OpenSSL elsewhere.
     public var implementation = TLSImplementation.automatic
@@ -166,7 +167,7 @@ public struct TLSRevocation: Sendable, Hashable {
 public struct TLSPreSharedKey: Sendable, Hashable {
     /// The name under which the server knows the key: 1 to 128 bytes. It is sent without encryption.
     public let identity: String
-    /// 1 to 64 bytes: at least 16 random ones, since whoever records a handshake can try short ones.
+    /// 1 to 64 bytes: at least 16 random ones, since an attacker who records a handshake can try short keys.
     let key: [UInt8]
 
     /// Makes a key of its bytes.
