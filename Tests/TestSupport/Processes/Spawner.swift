@@ -174,11 +174,15 @@ struct ChildDescriptors: Sendable {
 
     #if canImport(Darwin)
         private func addChangeOfDirectory(_ actions: inout posix_spawn_file_actions_t?, _ path: String) -> Int32 {
-            if #available(macOS 26, *) {
-                posix_spawn_file_actions_addchdir(&actions, path)
-            } else {
-                posix_spawn_file_actions_addchdir_np(&actions, path)
-            }
+            #if os(macOS)
+                if #available(macOS 26, *) {
+                    return posix_spawn_file_actions_addchdir(&actions, path)
+                }
+                return posix_spawn_file_actions_addchdir_np(&actions, path)
+            #else
+                // The other systems start a program in the folder of this one.
+                return ENOTSUP
+            #endif
         }
     #else
         /// The Glibc module leaves out both calls, though the library has them since 2.29 and 2.34.
