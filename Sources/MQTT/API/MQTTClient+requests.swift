@@ -72,9 +72,9 @@ extension MQTTClient {
     ///
     ///     try await client.request("{}", to: "rpc/request/{id}", responseTopic: "rpc/response/{id}")
     ///
-    /// The response topic is subscribed for this request only. Messages that the server had retained there are no responses.
-    /// A server that reports no subscriber does not end the request, because the server itself may respond, as AWS IoT Core
-    /// does for its shadows.
+    /// The response topic is subscribed for this request only. Messages that the server had retained there do not count
+    /// as responses. A server that reports no subscriber does not end the request, because the server itself may
+    /// respond, as AWS IoT Core does for its shadows.
     /// - Parameters:
     ///   - payload: the payload of the request: any sequence of bytes, such as an array or `Data`.
     ///   - topic: the topic that the request is published to. Each `{id}` in it is replaced by a number that is random.

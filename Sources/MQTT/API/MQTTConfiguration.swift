@@ -112,7 +112,7 @@ public struct MQTTConfiguration: Sendable, Equatable, CustomStringConvertible {
     ///
     /// On Apple's systems the service class of the connection; on Linux `SO_PRIORITY`, and the traffic class in the packets.
     public var serviceClass = ServiceClass.standard
-    /// How urgent the thread is that serves the connection: its quality of service on Apple's systems; on Linux
+    /// The urgency of the thread that serves the connection: its quality of service on Apple's systems; on Linux
     /// `.background` lowers its priority, and `.responsive` has no effect. Default: `.standard`.
     ///
     /// Connections whose threads have the same quality share one, or as many as ``threadCount`` says.

@@ -40,8 +40,8 @@ struct MQTTBlockedSession {
     ///
     /// - Parameters:
     ///   - server: the server, which the error names.
-    ///   - isShort: whether the connection ends soon. Without a session only such ends count: a message that is published
-    ///     from time to time ends one connection each time, and those between are of use.
+    ///   - isShort: whether the connection ends soon. Without a session only such ends count: a message that is
+    ///     published from time to time ends one connection each time, and the connections between are useful.
     func failed(_ violation: MQTTProtocolError, server: BrokerURL?, isShort: Bool) -> MQTTError? {
         guard let record, let refused = record.refused else { return nil }
         guard isResumed || isShort else {

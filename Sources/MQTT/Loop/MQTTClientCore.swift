@@ -217,11 +217,11 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
 
     // MARK: Leaving
 
-    /// Finishes what has to come before DISCONNECT for up to two seconds, less than the supervisor waits for the end, and
-    /// writes it as the last packet.
+    /// For up to two seconds, less than the supervisor waits for the end, finishes the exchanges that come before
+    /// DISCONNECT, then writes DISCONNECT as the last packet.
     ///
     /// - Parameter atOnce: writes DISCONNECT without that.
-    /// - Returns: false if DISCONNECT has been written already, or there is no connection any more that it could end.
+    /// - Returns: false if DISCONNECT has been written already, or the connection has ended.
     @discardableResult
     func sayGoodbye(_ reason: MQTTReasonCode, properties: MQTTProperties, atOnce: Bool = false) -> Bool {
         var isSent = false

@@ -22,8 +22,8 @@ final class MQTTFilterEntry {
     private(set) var firstRequest: UInt64 = 0
     /// The SUBSCRIBE that was written last and is not answered; 0 for none.
     var pending: UInt64 = 0
-    /// Whether the session of the server may have something else than ``lastGranted`` says: a SUBSCRIBE was not answered or
-    /// not written, or the session may be another.
+    /// Whether the session of the server may differ from ``lastGranted``: a SUBSCRIBE was not answered or not written,
+    /// or the session may be another.
     var isUncertain = false
     /// Whether routes have gone that the SUBSCRIBE asked for that was written last: the next one asks for something else.
     private(set) var asksLess = false

@@ -35,8 +35,8 @@ extension MQTTNegotiation {
         }
     }
 
-    /// Whether the app trusts a server that has completed the authentication with these properties of CONNACK or AUTH. If it
-    /// does not, the connection ends: nothing more leaves, and what has arrived meanwhile is not read.
+    /// Whether the app trusts a server that has completed the authentication with these properties of CONNACK or AUTH.
+    /// If it does not, the connection ends: nothing more is sent, and bytes that have arrived meanwhile are not read.
     func trusts(_ properties: MQTTProperties) -> Bool {
         guard let verify = settings.authentication?.verify else { return true }
         do {

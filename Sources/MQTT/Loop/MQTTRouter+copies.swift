@@ -33,8 +33,8 @@ extension MQTTRouter {
         }
     }
 
-    /// The routes of a topic that asked for no retained messages, and that do not get those that others asked for either;
-    /// none if RETAIN may also show how a message was published.
+    /// The routes of a topic that asked for no retained messages, and must not get retained messages that other routes
+    /// asked for. None if RETAIN may also show how a message was published.
     func refusing(_ routes: [MQTTRoute], of topic: String) -> [MQTTRoute] {
         var refusing: [MQTTRoute] = []
         for route in routes {

@@ -197,7 +197,7 @@ extension MQTTSubscriptions {
         let sessionPresent = info.sessionPresent
         // A 3.1.1 server does not say what it allows, and would repeat its retained messages for nothing.
         let allowed = info.version == .v5_0 ? info.limits.maximumQoS : nil
-        // The session that the server has now holds none of them, also if it is kept before it has answered a SUBSCRIBE.
+        // The present session of the server has none of them, even if it continues before a SUBSCRIBE is answered.
         if !sessionPresent { for entry in router.entries.values { entry.lastGranted = nil } }
         if info.sessionMayBeAnother { for entry in router.entries.values { entry.isUncertain = true } }
         let all = !sessionPresent || core.settings.resubscribesWithSessionPresent
@@ -301,9 +301,10 @@ extension MQTTSubscriptions {
         }
     }
 
-    /// A SUBSCRIBE failed for one of its filters: the routes that asked with it fail. The others continue if the server has
-    /// granted the filter on this connection or is about to answer another SUBSCRIBE; if it granted them on an earlier one, they
-    /// are asked for again without what was refused, also where the route that had asked for that has ended.
+    /// A SUBSCRIBE failed for one of its filters: the routes that asked with it fail. The other routes continue if the
+    /// server has granted the filter on this connection or is about to answer another SUBSCRIBE. If it granted the
+    /// filter on an earlier connection only, they are requested again without the refused options, even if the route
+    /// with those options has ended.
     ///
     /// - Parameters:
     ///   - request: the SUBSCRIBE; 0 if it could not be written.
@@ -333,7 +334,7 @@ extension MQTTSubscriptions {
         }
     }
 
-    /// The server's reason code, or that which it would have sent for what the client has found itself.
+    /// The server's reason code, or the code that it would have sent if the client has found the error itself.
     private func reason(of error: MQTTError, for filter: String) -> MQTTReasonCode {
         if let code = error.reasonCode { return code }
         switch (error.underlying as? MQTTUsageError)?.code {

@@ -95,7 +95,7 @@ extension MQTTEngine {
             keepAlive.sent(at: now)
             guard entry.isQoS2 else { continue }
             if reason.isError && version.hasProperties {
-                // The identifier is new again [MQTT 5.0 4.3.3-9].
+                // The peer may use the identifier for a new message [MQTT 5.0 4.3.3-9].
                 session.received.remove(entry.packetID)
                 session.answered.remove(entry.packetID)
             } else {

@@ -90,8 +90,8 @@ extension MQTTEngine {
             session.isNew = true
         }
         if options.value.persists && outlives && establishedTicket > persistedTicket {
-            // The server may hold the session as soon as it has read CONNECT. A process that dies after that must be
-            // remembered to have one, or its successor takes Session Present for a mistake [MQTT 5.0 3.2.2-4].
+            // The server may hold the session as soon as it has read CONNECT. If the process dies after that, its
+            // successor must know of that session, or it takes Session Present for a mistake [MQTT 5.0 3.2.2-4].
             opening.heldConnect = bytes
             opening.heldConnectTicket = establishedTicket
         } else {

@@ -151,7 +151,7 @@ package struct ReconnectSchedule: Sendable {
         let limit = keepsTrying ? policy.value.maximumAttempts : policy.value.firstConnectAttempts
         if let limit, failures >= limit { return .giveUp }
         guard wasConnected, nextDelay == nil else { return .retry(after: delay(random: random)) }
-        // A server that drops clients at once is not helped by haste: the next wait belongs to those that grow.
+        // Haste does not help a server that drops clients at once: the next wait is one of the growing waits.
         nextDelay = initialDelay
         return .retry(after: isFailover ? failoverDelay : spread(random: random))
     }

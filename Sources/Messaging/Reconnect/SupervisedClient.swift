@@ -56,7 +56,7 @@ package enum ConnectionEndCause: Sendable, Equatable {
     case other
     /// The same requests as on the connection before were unanswered: it counts as a failed attempt, however long it lasted.
     case missingAnswer
-    /// The server ended it because of a request, which is not repeated: it counts as one that has held.
+    /// The server ended it because of a request, which is not repeated: it counts as a connection that lasted.
     case refusedRequest
 }
 
@@ -91,7 +91,7 @@ package struct ConnectionAttempt: Sendable {
     package let credentialsWereRefused: Bool
     /// The time by which the server has to accept; nanoseconds of the monotonic clock.
     package let deadline: Int64
-    /// Whether a server has until then although there are others: none of them answered in the round before.
+    /// Whether one server gets all of that time although there are others: none of them answered in the round before.
     package let isPatient: Bool
     /// Whether it follows the last attempt at once, because the client asks for something else: another version or other
     /// credentials.

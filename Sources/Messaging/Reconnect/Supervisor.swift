@@ -93,7 +93,8 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
 
     // MARK: From any thread
 
-    /// Called before a call waits for the loop: otherwise it would wait until there is a descriptor and a thread for it.
+    /// Call this before waiting for the loop: otherwise the call would wait until the loop has a descriptor and a
+    /// thread.
     package func startLoop() throws(Client.Failure) {
         do throws(TransportError) { try loop.start() } catch { throw Client.notStarted(error) }
     }

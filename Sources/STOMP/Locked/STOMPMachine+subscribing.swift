@@ -16,8 +16,8 @@ extension STOMPMachine {
         }
     }
 
-    /// Writes SUBSCRIBE, with a receipt if the broker sends those. True if none is awaited, also because the broker
-    /// subscribes the route without SUBSCRIBE.
+    /// Writes SUBSCRIBE, with a receipt if the broker sends those. True if no receipt is awaited, for example because
+    /// the broker subscribes the route without SUBSCRIBE.
     ///
     /// - Parameter replacement: the headers that the application provides for this SUBSCRIBE.
     mutating func subscribe(

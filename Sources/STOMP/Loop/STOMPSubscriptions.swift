@@ -124,8 +124,9 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
         route.receivers.replies?.subscribedAgain()
     }
 
-    /// A message of a subscription is beyond the client's limits and has ended the connection. The broker delivers it again
-    /// on the next one, so that the third time in a row ends the subscription: otherwise nothing else would arrive.
+    /// A message of a subscription is beyond the client's limits and has ended the connection. The broker delivers such
+    /// a message again on the next connection, so the third time in a row ends the subscription: otherwise nothing else
+    /// would arrive.
     ///
     /// - Parameter wasStable: whether the connection had lasted, so that an earlier end has nothing to do with this one.
     func messageRefused(_ token: UInt64, wasStable: Bool, _ error: STOMPError) {

@@ -171,7 +171,7 @@ public struct STOMPBrokerProfile: Sendable, Hashable {
 
 /// How a broker reads wildcards in the destination of a subscription, as data.
 public struct STOMPWildcards: Sendable, Hashable {
-    /// What separates the words of a destination.
+    /// The character that separates the words of a destination.
     public var separator: UInt8
     /// The word that matches exactly one word; nil if the broker has no such wildcard.
     public var oneWord: UInt8?

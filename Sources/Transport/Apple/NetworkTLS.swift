@@ -120,8 +120,8 @@
             return Self.array([policy, revocation])
         }
 
-        /// TLS 1.2 alone, which is where Network.framework has such keys, with the suites in which the key proves who both
-        /// are; the one with forward secrecy first.
+        /// TLS 1.2 alone, where Network.framework has such keys, with the suites in which the key proves both
+        /// identities; the suite with forward secrecy first.
         private static func add(_ preSharedKey: TLSPreSharedKey, to security: sec_protocol_options_t) {
             sec_protocol_options_set_max_tls_protocol_version(security, .TLSv12)
             let identity = Array(preSharedKey.identity.utf8)

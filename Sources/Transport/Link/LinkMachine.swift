@@ -7,7 +7,7 @@ public import Wire
 /// Questions to an engine change nothing, but are declared as mutating: the compiler copies a large value for a call
 /// that only reads it, which would be half of the cost of asking.
 ///
-/// A machine lives as long as its client; connections come and go on it. It never calls out: what has to happen
+/// A machine lives as long as its client; connections come and go on it. It never calls out: work that has to happen
 /// outside goes into `afterLock` and is performed after the lock is released.
 @usableFromInline
 package protocol LinkMachine: ~Copyable, Sendable {
@@ -37,8 +37,8 @@ package protocol LinkMachine: ~Copyable, Sendable {
     var abandonsOutput: Bool { mutating get }
     /// Set while nothing more should be read: some receiver's bound is reached.
     var wantsReadingPaused: Bool { get }
-    /// Nothing is read until the peer has taken more of `output`, though the machine does not want that; or that is over. The end
-    /// of the connection is not reported.
+    /// The link stops reading until the peer has taken more of `output`, although the machine did not ask for that; or
+    /// it reads again. The end of the connection is not reported.
     mutating func setReadingHeldUp(_ isHeldUp: Bool, at now: Int64)
 
     /// The bytes of `output` are being written.
@@ -51,8 +51,8 @@ package protocol LinkMachine: ~Copyable, Sendable {
     mutating func receive(_ bytes: RawSpan, at now: Int64, into afterLock: AfterLock) -> Int
     /// - Parameter progress: how far the bytes of the connection have come, counted at the stream.
     mutating func handleTimeout(at now: Int64, progress: OutputProgress, into afterLock: AfterLock)
-    /// Bytes that were taken out of `output` will not be written, or not all of them: those before `offset` were.
-    /// `bytes` begins where they were taken, so at the beginning of a packet or frame; `payload`, whose bytes `offset` counts
+    /// Bytes that were taken out of `output` will not be written, except those before `offset`, which were. `bytes`
+    /// begins where they were taken, so at the beginning of a packet or frame; `payload`, whose bytes `offset` counts
     /// too, is not among them.
     mutating func outputDiscarded(_ bytes: RawSpan, leavingOut payload: LargePayload?, writtenUpTo offset: Int)
     /// Reports what was discarded since the last time.
