@@ -167,17 +167,10 @@ let package = Package(
         .target(
             name: "ClientTestSupport", dependencies: ["Messaging", "TestSupport", "Transport"],
             path: "Tests/ClientTestSupport", swiftSettings: common),
-        // A process to be killed while it writes.
-        .executableTarget(
-            name: "session-store-writer", dependencies: ["MQTT"], path: "Tests/SessionStoreWriter",
-            swiftSettings: common),
         // Servers that misbehave, each with a client in a process of its own.
         .executableTarget(
             name: "hostile-servers", dependencies: ["MQTT", "STOMP", "WebSocketCore"], path: "Tests/HostileServers",
             swiftSettings: common),
-        // A program that publishes one message, whose start is measured.
-        .executableTarget(
-            name: "first-message", dependencies: ["MQTT"], path: "Tests/FirstMessage", swiftSettings: common),
         .executableTarget(
             name: "benchmarks",
             dependencies: ["MQTT", "MQTTCore", "Messaging", "STOMP", "STOMPCore", "LoopbackBroker", "Wire"],
@@ -195,7 +188,6 @@ let package = Package(
             of: "MQTT",
             with: [
                 "ClientTestSupport", "LoopbackBroker", "MQTTRecords", "MQTTStores", "Wire", "hostile-servers",
-                "session-store-writer",
             ]),
         tests(
             of: "STOMP",
@@ -204,14 +196,14 @@ let package = Package(
         tests(of: "Inspector", with: ["LoopbackBroker", "Messaging", "MQTT", "STOMP", "Wire"]),
 
         // Tests of several modules together.
-        tests("Broker", with: ["MQTT", "STOMP", "first-message"] + devices),
+        tests("Broker", with: ["MQTT", "STOMP"] + devices),
         // Whole clients in simulation. A target of its own, because campaigns and planted defects build it again and again.
         tests("World", with: ["LoopbackBroker", "MQTT", "MessagingSimulation", "STOMP"]),
         tests("Embedded", with: ["LoopbackBroker", "MQTT"], exclude: ["Checks"]),
         tests("Documentation", with: ["Inspector", "LoopbackBroker", "MQTT", "MQTTCore", "STOMP"]),
         tests("Migration", with: [], exclude: ["Calls"]),
         tests("Cookbook", with: ["LoopbackBroker", "MQTT", "STOMP"]),
-        tests("Benchmark", with: ["benchmarks", "first-message", "LoopbackBroker", "MQTT", "STOMP"]),
+        tests("Benchmark", with: ["benchmarks", "LoopbackBroker", "MQTT", "STOMP"]),
         tests("Device", with: ["DeviceSupport", "LoopbackBroker", "STOMP"] + devices, exclude: ["Recordings"]),
         tests(
             "Page", with: ["DeviceSupport", "Inspector", "LoopbackBroker", "MQTT", "STOMP", "WebPages"] + devices),

@@ -13,7 +13,9 @@ struct StartRows {
             .appendingPathComponent("first-message").path
         guard FileManager.default.isExecutableFile(atPath: program) else {
             FileHandle.standardError.write(
-                Data("The rows of a program's start are left out. Build the product first-message.\n".utf8))
+                Data(
+                    "The rows of a program's start are left out. Build Tests/FirstMessage: its Package.swift says how.\n"
+                        .utf8))
             return []
         }
         var whole = Row("Process start to first message", unit: "µs", isRate: false, goal: "≤ 3800")

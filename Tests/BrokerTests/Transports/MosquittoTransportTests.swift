@@ -1,3 +1,4 @@
+import Foundation
 import MQTT
 import TestSupport
 import Testing
@@ -91,10 +92,19 @@ struct MosquittoTransportTests {
         let watcher = client("mqtt://127.0.0.1:\(broker.port)")
         try await watcher.connect()
         let wills = try await watcher.subscribe(to: "wills/#", qos: .atLeastOnce)
+        let arguments = try ChildArguments(["\(broker.port)"], for: "first-message")
+        defer { arguments.remove() }
         for _ in 0..<20 {
-            let program = try await ChildProcess.start(
-                Command(BuiltProgram.path("first-message"), ["\(broker.port)", "wills/1"]))
-            #expect(try await program.waitForExit() == .exited(0))
+            await #expect(processExitsWith: .success) {
+                var configuration = MQTTConfiguration(clientID: "first")
+                configuration.will = MQTTWill("gone".utf8, to: "wills/1")
+                let port = try ChildArguments.received(for: "first-message")[0]
+                let client = MQTTClient("mqtt://127.0.0.1:\(port)", configuration: configuration)
+                try await client.connect()
+                try await client.publish("hello", to: "first", qos: .atLeastOnce)
+                await client.disconnect()
+                exit(0)
+            }
         }
         try await expectNoWill(wills, watcher)
         await watcher.disconnect()

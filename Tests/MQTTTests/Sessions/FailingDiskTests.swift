@@ -448,18 +448,27 @@ struct FailingDiskTests {
 
     @Test func `on a full disk nothing accepted is lost, and nothing refused comes back`() async throws {
         let scratch = try ScratchDirectory()
-        // The largest file, in units of 512 bytes, stands for the disk. Without the trap the signal would end the process.
-        let result = try await Tool.run(
-            "sh",
-            ["-c", "trap '' XFSZ; ulimit -f 40; exec \"$0\" \"$@\"", BuiltProgram.path("session-store-writer")]
-                + [scratch.file("session"), "full", "1", "0"]
-        ).requireSuccess()
-        let lines = result.text.split(separator: "\n")
+        let arguments = try ChildArguments([scratch.file("session")], for: "full-disk")
+        defer { arguments.remove() }
+        let result = try #require(
+            await #expect(processExitsWith: .success, observing: [\.standardOutputContent]) {
+                // The largest file stands for the disk. Otherwise the signal would end the process.
+                signal(SIGXFSZ, SIG_IGN)
+                var limit = rlimit(rlim_cur: 20_480, rlim_max: 20_480)
+                #if canImport(Glibc)
+                    setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)
+                #else
+                    setrlimit(RLIMIT_FSIZE, &limit)
+                #endif
+                try StoreWriter.writeUntilFull(ChildArguments.received(for: "full-disk")[0])
+            })
+        let text = String(decoding: result.standardOutputContent, as: UTF8.self)
+        let lines = text.split(separator: "\n")
         func numbers(_ mark: String) -> Set<UInt64> {
             Set(lines.filter { $0.hasPrefix(mark) }.compactMap { UInt64($0.dropFirst(mark.count)) })
         }
         let (accepted, refused) = (numbers("a "), numbers("x "))
-        #expect(accepted.count > 10 && refused.count > 10, "\(result.text.suffix(200))")
+        #expect(accepted.count > 10 && refused.count > 10, "\(text.suffix(200))")
         let stored = try store(scratch).open()
         #expect(stored.damage == nil)
         let found = stored.records.compactMap { record -> UInt64? in

@@ -5,8 +5,6 @@ import Testing
 
 @Suite("Session store: a writer that is killed", .serialized, .turns(minutes: 20))
 struct KilledWriterTests {
-    private static var program: String { BuiltProgram.path("session-store-writer") }
-
     @Test(arguments: ["store", "client"])
     func `nothing accepted is missing and nothing done comes back, wherever it is killed`(mode: String) async throws {
         let rounds = Campaign.rounds(1000, least: 12) / 2
@@ -23,14 +21,17 @@ struct KilledWriterTests {
                 scratch = try ScratchDirectory("store")
             }
             let seed = UInt64.random(in: 0...UInt64.max, using: &random)
-            let writer = try await ChildProcess.start(
-                Command(
-                    Self.program, [scratch.file("session"), mode, "\(next)", "\(seed)"], outputLimit: 16 << 20))
-            try await writer.waitForLine(containing: "ready")
-            try await Task.sleep(for: .microseconds(Int.random(in: 0...20_000, using: &random)))
-            await writer.kill()
-            _ = try await writer.waitForEnd()
-            for line in writer.lines() {
+            let time = Int.random(in: 0...20_000, using: &random)
+            let arguments = try ChildArguments(
+                [scratch.file("session"), mode, "\(next)", "\(seed)", "\(time)"], for: "killed-writer")
+            defer { arguments.remove() }
+            let writer = try #require(
+                await #expect(processExitsWith: .signal(SIGKILL), observing: [\.standardOutputContent]) {
+                    try await StoreWriter.writeUntilKilled(ChildArguments.received(for: "killed-writer"))
+                })
+            let lines = String(decoding: writer.standardOutputContent, as: UTF8.self).split(separator: "\n")
+            #expect(lines.contains("ready"))
+            for line in lines {
                 let words = line.split(separator: " ")
                 guard words.count == 2, let number = UInt64(words[1]) else { continue }
                 switch words[0] {
@@ -38,9 +39,10 @@ struct KilledWriterTests {
                     accepted.insert(number)
                     next = max(next, number + 1)
                 case "g": uncertain.insert(number)
-                default:
+                case "f":
                     uncertain.remove(number)
                     done.insert(number)
+                default: break
                 }
             }
             let store = FileSessionStore(directory: scratch.file("session"))

@@ -1,46 +1,58 @@
 import Foundation
 import MQTT
 
-/// Writes a session store until it is killed, and says what it may be held to, each line in one write:
-/// `a 7` message 7 is accepted, `g 7` it is about to be done, `f 7` it is done.
-///
-/// Arguments: the directory, what to write through (`store` or `client`), the first number, a seed.
-///
-/// With `full` for what to write through, it writes until the file can grow no more, tries some more, says `x 7` for what
-/// is refused, and ends by itself.
-@main
-struct Main {
-    static func main() async throws {
-        let arguments = CommandLine.arguments
-        guard arguments.count == 5, let first = UInt64(arguments[3]), let seed = UInt64(arguments[4]) else {
-            say("usage: session-store-writer DIRECTORY store|client|full FIRST SEED")
-            exit(64)
-        }
+/// Writes a session store until its process is killed, and says what it may be held to, each line in one write:
+/// `a 7` message 7 is accepted, `g 7` it is about to be done, `f 7` it is done. Runs in the child of an exit test.
+enum StoreWriter {
+    /// Writes through a store or a client, and kills its own process at some moment.
+    ///
+    /// - Parameter arguments: the directory, what to write through (`store` or `client`), the first number, a seed, and the
+    ///   microseconds after the first line that the process has to live.
+    static func writeUntilKilled(_ arguments: [String]) async throws {
+        guard arguments.count == 5, let first = UInt64(arguments[2]), let seed = UInt64(arguments[3]),
+            let time = UInt32(arguments[4])
+        else { return }
         var options = FileSessionStore.Options()
         // Rewritten all the time, so that many kills fall into it.
         options.compactionSize = 2048
         options.sync = seed % 4 == 0 ? .always : .never
-        let store = FileSessionStore(directory: arguments[1], options: options)
-        if arguments[2] == "full" {
-            options.compactionSize = 1 << 20
-            try fill(FileSessionStore(directory: arguments[1], options: options), from: first)
-        } else if arguments[2] == "client" {
-            try await enqueue(into: store, from: first)
+        let store = FileSessionStore(directory: arguments[0], options: options)
+        if arguments[1] == "client" {
+            try await enqueue(into: store, from: first, killedAfter: time)
         } else {
-            try write(to: store, from: first, seed: seed)
+            try write(to: store, from: first, seed: seed, killedAfter: time)
         }
     }
 
-    static func say(_ line: String) {
+    /// Writes until the file can grow no more, tries some more, and says `x 7` for what is refused.
+    static func writeUntilFull(_ directory: String) throws {
+        var options = FileSessionStore.Options()
+        options.compactionSize = 1 << 20
+        options.sync = .always
+        try fill(FileSessionStore(directory: directory, options: options), from: 1)
+    }
+
+    /// A thread of its own, so that the signal finds the writer anywhere.
+    private static func kill(after microseconds: UInt32) {
+        Thread.detachNewThread {
+            usleep(microseconds)
+            Foundation.kill(getpid(), SIGKILL)
+        }
+    }
+
+    private static func say(_ line: String) {
         FileHandle.standardOutput.write(Data((line + "\n").utf8))
     }
 
-    private static func write(to store: FileSessionStore, from first: UInt64, seed: UInt64) throws {
+    private static func write(to store: FileSessionStore, from first: UInt64, seed: UInt64, killedAfter time: UInt32)
+        throws
+    {
         var live: [UInt64] = []
         for record in try store.open().records {
             if case .message(let message) = record { live.append(message.sequence) }
         }
         say("ready")
+        kill(after: time)
         var random = seed
         var number = first
         while true {
@@ -93,13 +105,15 @@ struct Main {
         }
     }
 
-    private static func enqueue(into store: FileSessionStore, from first: UInt64) async throws {
+    private static func enqueue(into store: FileSessionStore, from first: UInt64, killedAfter time: UInt32) async throws
+    {
         var configuration = MQTTConfiguration(clientID: "writer")
         configuration.sessionStore = store
         configuration.maximumQueuedMessages = .max
         let client = MQTTClient("mqtt://127.0.0.1:1", configuration: configuration)
         var number = first
         say("ready")
+        kill(after: time)
         while true {
             try await client.enqueue(MQTTOutgoingMessage(Array("\(number)".utf8), to: "t/\(number)", qos: .exactlyOnce))
             say("a \(number)")
