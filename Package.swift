@@ -1,89 +1,6 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-/// With MESSAGING_FUZZING=1 in the environment, on Linux: everything is built with libFuzzer's coverage, and there is the
-/// program `fuzzing` (Tests/Fuzzing). Use a scratch path of its own, since nothing else can be linked then.
-///
-/// The names are long because the environment is also that of every package that depends on this one.
-#if os(Linux)
-    let fuzzes = Context.environment["MESSAGING_FUZZING"] == "1"
-#else
-    let fuzzes = false
-#endif
-let coverage: [SwiftSetting] = fuzzes ? [.unsafeFlags(["-sanitize=fuzzer", "-enable-testing"])] : []
-
-/// Settings that every Swift target shares.
-let common: [SwiftSetting] =
-    [
-        // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0335-existential-any.md
-        .enableUpcomingFeature("ExistentialAny"),
-        // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0409-access-level-on-imports.md
-        .enableUpcomingFeature("InternalImportsByDefault"),
-        // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0444-member-import-visibility.md
-        .enableUpcomingFeature("MemberImportVisibility"),
-        // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0461-async-function-isolation.md
-        .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
-        // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0470-isolated-conformances.md
-        .enableUpcomingFeature("InferIsolatedConformances"),
-    ] + coverage
-
-/// The library and the programs write `unsafe` wherever memory safety rests on reasoning that the compiler cannot check,
-/// and say why it holds: beside the place, at the head of a function or, where all places of a type have the same reason,
-/// at the type. Two kinds need no reason of their own: `span.bytes` of an array of bytes, which have no padding that
-/// could be uninitialized; and system calls that are passed a variable with `&` or a string for the time of the call.
-/// https://github.com/swiftlang/swift-evolution/blob/main/proposals/0458-strict-memory-safety.md
-let strict: [SwiftSetting] = common + [.strictMemorySafety()]
-
-/// With MESSAGING_FAKE_APPLE=1 in the environment, on Linux: Transport is built as on Apple's systems, over fakes of their
-/// frameworks (Tests/AppleStubs). On Apple's systems, and without the variable, none of them exists.
-#if os(Linux)
-    let fakesApple = Context.environment["MESSAGING_FAKE_APPLE"] == "1"
-#else
-    let fakesApple = false
-#endif
-let appleFakes: [Target] =
-    fakesApple
-    ? [
-        .target(name: "CoreFoundation", path: "Tests/AppleStubs/CoreFoundation", swiftSettings: common),
-        .target(
-            name: "Security", dependencies: ["CoreFoundation"], path: "Tests/AppleStubs/Security",
-            swiftSettings: common),
-        .target(
-            name: "CommonCrypto", dependencies: ["Security"], path: "Tests/AppleStubs/CommonCrypto",
-            swiftSettings: common),
-        .target(name: "Network", dependencies: ["Security"], path: "Tests/AppleStubs/Network", swiftSettings: common),
-    ] : []
-let appleFrameworks: [Target.Dependency] = appleFakes.map { .target(name: $0.name) }
-
-/// The program that `MESSAGING_FUZZING=1` adds.
-let fuzzing: [Target] =
-    fuzzes
-    ? [
-        .executableTarget(
-            name: "fuzzing",
-            dependencies: ["HTTPCore", "Inspector", "LoopbackBroker", "MQTTCore", "STOMPCore", "WebSocketCore"],
-            path: "Tests/Fuzzing", swiftSettings: common,
-            // Gold refuses our `main` beside libFuzzer's.
-            linkerSettings: [.unsafeFlags(["-sanitize=fuzzer", "-use-ld=lld"])])
-    ] : []
-
-/// The two programs, which several test targets run.
-let devices: [Target.Dependency] = ["locations-device", "motions-device"]
-
-/// With TESTS=MQTTTests,BrokerTests in the environment, these test targets alone exist, which saves building the others.
-let chosenTests = Context.environment["TESTS"]?.split(separator: ",").map { String($0) }
-
-/// The test target in the folder `Tests/<subject>Tests`.
-func tests(_ subject: String, with dependencies: [Target.Dependency], exclude: [String] = []) -> Target {
-    .testTarget(
-        name: subject + "Tests", dependencies: dependencies + ["TestSupport"], exclude: exclude, swiftSettings: common)
-}
-
-/// The test target of one module.
-func tests(of module: String, with dependencies: [Target.Dependency] = []) -> Target {
-    tests(module, with: [.target(name: module)] + dependencies)
-}
-
 let package = Package(
     name: "swift-messaging",
     // watchOS, so that code shared with a watch app compiles: few of these can connect by themselves (README.md).
@@ -102,80 +19,79 @@ let package = Package(
     targets: [
         // Pure cores: bytes and time in, bytes and events out.
         // `Lifetimes` is for Array+Span.swift alone: it writes down what a span borrows from.
-        .target(name: "Wire", swiftSettings: strict + [.enableExperimentalFeature("Lifetimes")]),
-        .target(name: "MQTTCore", dependencies: ["Wire"], swiftSettings: strict),
-        .target(name: "STOMPCore", dependencies: ["Wire"], swiftSettings: strict),
-        .target(name: "HTTPCore", dependencies: ["Wire"], swiftSettings: strict),
-        .target(name: "WebSocketCore", dependencies: ["HTTPCore", "Wire"], swiftSettings: strict),
+        library("Wire", settings: [.enableExperimentalFeature("Lifetimes")]),
+        library("MQTTCore", ["Wire"]),
+        library("STOMPCore", ["Wire"]),
+        library("HTTPCore", ["Wire"]),
+        library("WebSocketCore", ["HTTPCore", "Wire"]),
 
         // Every system call.
         .target(name: "CPosix"),
-        .target(
-            name: "Transport", dependencies: ["WebSocketCore", "HTTPCore", "Wire", "CPosix"] + appleFrameworks,
-            swiftSettings: strict),
+        library("Transport", ["CPosix", "HTTPCore", "WebSocketCore", "Wire"] + appleFrameworks),
+
+        // Beside the way of a packet: logs of frames and what they show, session stores, simulated worlds.
+        library("MessagingFrames", ["Transport", "Wire"]),
+        library("MQTTRecords", ["MQTTCore", "MessagingFrames", "Transport", "Wire"]),
+        library("STOMPRecords", ["MessagingFrames", "STOMPCore", "Transport", "Wire"]),
+        library("MQTTStores", ["MQTTCore", "Transport", "Wire"]),
+        library("MessagingSimulation", ["MQTTCore", "Transport", "Wire"]),
 
         // What people import.
-        .target(name: "MessagingFrames", dependencies: ["Transport", "Wire"], swiftSettings: strict),
-        .target(name: "Messaging", dependencies: ["MessagingFrames", "Transport", "Wire"], swiftSettings: strict),
-        .target(
-            name: "MQTTRecords", dependencies: ["MQTTCore", "MessagingFrames", "Transport", "Wire"],
-            swiftSettings: strict),
-        .target(
-            name: "STOMPRecords", dependencies: ["STOMPCore", "MessagingFrames", "Transport", "Wire"],
-            swiftSettings: strict),
-        .target(name: "MQTTStores", dependencies: ["MQTTCore", "Transport", "Wire"], swiftSettings: strict),
-        .target(
-            name: "MQTT",
-            dependencies: [
-                "MQTTCore", "MQTTRecords", "MQTTStores", "Messaging", "MessagingFrames", "Transport", "Wire",
-            ],
-            swiftSettings: strict),
-        .target(
-            name: "STOMP",
-            dependencies: ["STOMPCore", "STOMPRecords", "Messaging", "MessagingFrames", "Transport", "Wire"],
-            swiftSettings: strict),
-        .target(
-            name: "MessagingSimulation", dependencies: ["MQTTCore", "Transport", "Wire"], swiftSettings: strict),
-        .target(
-            name: "LoopbackBroker",
-            dependencies: ["MQTTCore", "MessagingSimulation", "STOMPCore", "Transport", "Wire"],
-            swiftSettings: strict),
+        library("Messaging", ["MessagingFrames", "Transport", "Wire"]),
+        library(
+            "MQTT", ["MQTTCore", "MQTTRecords", "MQTTStores", "Messaging", "MessagingFrames", "Transport", "Wire"]),
+        library("STOMP", ["Messaging", "MessagingFrames", "STOMPCore", "STOMPRecords", "Transport", "Wire"]),
+        library("LoopbackBroker", ["MQTTCore", "MessagingSimulation", "STOMPCore", "Transport", "Wire"]),
+        library(
+            "Inspector", ["HTTPCore", "Messaging", "MessagingFrames", "Transport", "Wire"],
+            resources: [.embedInCode("Page")]),
+    ],
+    swiftLanguageModes: [.v6]
+)
+package.targets += examples + testSupport + testTargets.filter(isChosen) + fakesOfApple + fuzzing
 
-        .target(
-            name: "Inspector", dependencies: ["HTTPCore", "Messaging", "MessagingFrames", "Transport", "Wire"],
-            resources: [.embedInCode("Page")], swiftSettings: strict),
+// MARK: What follows is for those who change this package.
 
-        // The two little programs.
-        .target(
-            name: "WebPages", path: "Examples/Pages", exclude: ["Screenshots"], resources: [.embedInCode("Files")],
-            swiftSettings: strict),
-        .target(
-            name: "DeviceSupport",
-            dependencies: ["HTTPCore", "Inspector", "LoopbackBroker", "Messaging", "Transport", "WebPages"],
-            path: "Examples/Shared", swiftSettings: strict),
+/// The two little programs.
+var examples: [Target] {
+    [
+        library("WebPages", in: "Examples/Pages", exclude: ["Screenshots"], resources: [.embedInCode("Files")]),
+        library(
+            "DeviceSupport", ["HTTPCore", "Inspector", "LoopbackBroker", "Messaging", "Transport", "WebPages"],
+            in: "Examples/Shared"),
         .executableTarget(
-            name: "locations-device", dependencies: ["STOMP", "LoopbackBroker", "DeviceSupport"],
-            path: "Examples/locations-device", swiftSettings: strict),
+            name: "locations-device", dependencies: ["DeviceSupport", "LoopbackBroker", "STOMP"],
+            path: "Examples/locations-device", swiftSettings: Settings.strict),
         .executableTarget(
-            name: "motions-device", dependencies: ["MQTT", "LoopbackBroker", "DeviceSupport", "Inspector"],
-            path: "Examples/motions-device", swiftSettings: strict),
+            name: "motions-device", dependencies: ["DeviceSupport", "Inspector", "LoopbackBroker", "MQTT"],
+            path: "Examples/motions-device", swiftSettings: Settings.strict),
+    ]
+}
+/// The two programs, which several test targets run.
+var devices: [Target.Dependency] { ["locations-device", "motions-device"] }
 
-        // What tests share, and the programs that they run.
+/// What tests share, and the programs that they run.
+var testSupport: [Target] {
+    [
         .target(
             name: "TestSupport", dependencies: ["Transport"], path: "Tests/TestSupport", exclude: ["Certificates"],
-            swiftSettings: common),
+            swiftSettings: Settings.common),
         .target(
             name: "ClientTestSupport", dependencies: ["Messaging", "TestSupport", "Transport"],
-            path: "Tests/ClientTestSupport", swiftSettings: common),
+            path: "Tests/ClientTestSupport", swiftSettings: Settings.common),
         // Servers that misbehave, each with a client in a process of its own.
         .executableTarget(
             name: "hostile-servers", dependencies: ["MQTT", "STOMP", "WebSocketCore"], path: "Tests/HostileServers",
-            swiftSettings: common),
+            swiftSettings: Settings.common),
         .executableTarget(
             name: "benchmarks",
-            dependencies: ["MQTT", "MQTTCore", "Messaging", "STOMP", "STOMPCore", "LoopbackBroker", "Wire"],
-            path: "Tests/Benchmarks", exclude: ["C", "RESULTS.md"], swiftSettings: common),
+            dependencies: ["LoopbackBroker", "MQTT", "MQTTCore", "Messaging", "STOMP", "STOMPCore", "Wire"],
+            path: "Tests/Benchmarks", exclude: ["C", "RESULTS.md"], swiftSettings: Settings.common),
+    ]
+}
 
+var testTargets: [Target] {
+    [
         // The tests of one module each.
         tests(of: "Wire"),
         tests(of: "MQTTCore", with: ["Wire"]),
@@ -186,14 +102,12 @@ let package = Package(
         tests(of: "Messaging", with: ["MessagingFrames", "Wire"]),
         tests(
             of: "MQTT",
-            with: [
-                "ClientTestSupport", "LoopbackBroker", "MQTTRecords", "MQTTStores", "Wire", "hostile-servers",
-            ]),
+            with: ["ClientTestSupport", "LoopbackBroker", "MQTTRecords", "MQTTStores", "Wire", "hostile-servers"]),
         tests(
             of: "STOMP",
             with: ["ClientTestSupport", "HTTPCore", "LoopbackBroker", "STOMPRecords", "WebSocketCore", "Wire"]),
         tests(of: "LoopbackBroker", with: ["MQTT", "STOMP"]),
-        tests(of: "Inspector", with: ["LoopbackBroker", "Messaging", "MQTT", "STOMP", "Wire"]),
+        tests(of: "Inspector", with: ["LoopbackBroker", "MQTT", "Messaging", "STOMP", "Wire"]),
 
         // Tests of several modules together.
         tests("Broker", with: ["MQTT", "STOMP"] + devices),
@@ -201,12 +115,103 @@ let package = Package(
         tests("World", with: ["LoopbackBroker", "MQTT", "MessagingSimulation", "STOMP"]),
         tests("Embedded", with: ["LoopbackBroker", "MQTT"], exclude: ["Checks"]),
         tests("Documentation", with: ["Inspector", "LoopbackBroker", "MQTT", "MQTTCore", "STOMP"]),
-        tests("Migration", with: [], exclude: ["Calls"]),
+        tests("Migration", exclude: ["Calls"]),
         tests("Cookbook", with: ["LoopbackBroker", "MQTT", "STOMP"]),
-        tests("Benchmark", with: ["benchmarks", "LoopbackBroker", "MQTT", "STOMP"]),
+        tests("Benchmark", with: ["LoopbackBroker", "MQTT", "STOMP", "benchmarks"]),
         tests("Device", with: ["DeviceSupport", "LoopbackBroker", "STOMP"] + devices, exclude: ["Recordings"]),
-        tests(
-            "Page", with: ["DeviceSupport", "Inspector", "LoopbackBroker", "MQTT", "STOMP", "WebPages"] + devices),
-    ].filter { !$0.isTest || chosenTests?.contains($0.name) ?? true } + appleFakes + fuzzing,
-    swiftLanguageModes: [.v6]
-)
+        tests("Page", with: ["DeviceSupport", "Inspector", "LoopbackBroker", "MQTT", "STOMP", "WebPages"] + devices),
+    ]
+}
+
+/// With TESTS=MQTTTests,BrokerTests in the environment, these test targets alone exist, which saves building the others.
+func isChosen(_ tests: Target) -> Bool {
+    Context.environment["TESTS"]?.split(separator: ",").contains { $0 == tests.name } ?? true
+}
+
+/// The test target in the folder `Tests/<subject>Tests`.
+func tests(_ subject: String, with dependencies: [Target.Dependency] = [], exclude: [String] = []) -> Target {
+    .testTarget(
+        name: subject + "Tests", dependencies: dependencies + ["TestSupport"], exclude: exclude,
+        swiftSettings: Settings.common)
+}
+
+/// The test target of one module.
+func tests(of module: String, with dependencies: [Target.Dependency] = []) -> Target {
+    tests(module, with: [.target(name: module)] + dependencies)
+}
+
+/// A target without tests or a `main`.
+func library(
+    _ name: String, _ dependencies: [Target.Dependency] = [], in path: String? = nil, exclude: [String] = [],
+    resources: [Resource] = [], settings: [SwiftSetting] = []
+) -> Target {
+    .target(
+        name: name, dependencies: dependencies, path: path, exclude: exclude, resources: resources,
+        swiftSettings: Settings.strict + settings)
+}
+
+enum Settings {
+    /// With MESSAGING_FUZZING=1 everything is built with libFuzzer's coverage, and there is the program `fuzzing`. Use a
+    /// scratch path of its own, since nothing else can be linked then.
+    static var fuzzes: Bool { isSet("MESSAGING_FUZZING") }
+
+    /// Those that every Swift target shares.
+    static let common: [SwiftSetting] =
+        [
+            // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0335-existential-any.md
+            .enableUpcomingFeature("ExistentialAny"),
+            // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0409-access-level-on-imports.md
+            .enableUpcomingFeature("InternalImportsByDefault"),
+            // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0444-member-import-visibility.md
+            .enableUpcomingFeature("MemberImportVisibility"),
+            // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0461-async-function-isolation.md
+            .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+            // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0470-isolated-conformances.md
+            .enableUpcomingFeature("InferIsolatedConformances"),
+        ] + (fuzzes ? [.unsafeFlags(["-sanitize=fuzzer", "-enable-testing"])] : [])
+
+    /// The library and the programs write `unsafe` wherever memory safety rests on reasoning that the compiler cannot
+    /// check, and say why it holds: beside the place, at the head of a function or, where all places of a type have the same
+    /// reason, at the type. Two kinds need no reason of their own: `span.bytes` of an array of bytes, which have no padding
+    /// that could be uninitialized; and system calls that are passed a variable with `&` or a string for the time of the
+    /// call. https://github.com/swiftlang/swift-evolution/blob/main/proposals/0458-strict-memory-safety.md
+    static let strict: [SwiftSetting] = common + [.strictMemorySafety()]
+}
+
+/// Whether a variable is 1 in the environment, on Linux. Such names are long because the environment is also that of every
+/// package that depends on this one.
+func isSet(_ variable: String) -> Bool {
+    #if os(Linux)
+        Context.environment[variable] == "1"
+    #else
+        false
+    #endif
+}
+
+/// The program of builds for fuzzing.
+var fuzzing: [Target] {
+    guard Settings.fuzzes else { return [] }
+    return [
+        .executableTarget(
+            name: "fuzzing",
+            dependencies: ["HTTPCore", "Inspector", "LoopbackBroker", "MQTTCore", "STOMPCore", "WebSocketCore"],
+            path: "Tests/Fuzzing", swiftSettings: Settings.common,
+            // Gold refuses our `main` beside libFuzzer's.
+            linkerSettings: [.unsafeFlags(["-sanitize=fuzzer", "-use-ld=lld"])])
+    ]
+}
+
+/// With MESSAGING_FAKE_APPLE=1 Transport is built as on Apple's systems, over fakes of their frameworks. Without the variable
+/// none of them exists.
+var fakesOfApple: [Target] {
+    guard isSet("MESSAGING_FAKE_APPLE") else { return [] }
+    let needs = [
+        "CoreFoundation": [], "Security": ["CoreFoundation"], "CommonCrypto": ["Security"], "Network": ["Security"],
+    ]
+    return needs.sorted { $0.key < $1.key }.map { name, others in
+        .target(
+            name: name, dependencies: others.map { .target(name: $0) }, path: "Tests/AppleStubs/\(name)",
+            swiftSettings: Settings.common)
+    }
+}
+var appleFrameworks: [Target.Dependency] { fakesOfApple.map { .target(name: $0.name) } }
