@@ -19,31 +19,38 @@ let package = Package(
     targets: [
         // Pure cores: bytes and time in, bytes and events out.
         // `Lifetimes` is for Array+Span.swift alone: it writes down what a span borrows from.
-        library("Wire", settings: [.enableExperimentalFeature("Lifetimes")]),
-        library("MQTTCore", ["Wire"]),
-        library("STOMPCore", ["Wire"]),
-        library("HTTPCore", ["Wire"]),
-        library("WebSocketCore", ["HTTPCore", "Wire"]),
+        library("MessagingWire", settings: [.enableExperimentalFeature("Lifetimes")]),
+        library("MQTTCore", ["MessagingWire"]),
+        library("STOMPCore", ["MessagingWire"]),
+        library("MessagingHTTPCore", ["MessagingWire"]),
+        library("MessagingWebSocketCore", ["MessagingHTTPCore", "MessagingWire"]),
 
         // Every system call.
-        .target(name: "CPosix"),
-        library("Transport", ["CPosix", "HTTPCore", "WebSocketCore", "Wire"] + appleFrameworks),
+        .target(name: "CMessagingPosix"),
+        library(
+            "Transport",
+            ["CMessagingPosix", "MessagingHTTPCore", "MessagingWebSocketCore", "MessagingWire"] + appleFrameworks),
 
         // Beside the way of a packet: logs of frames and what they show, session stores, simulated worlds.
-        library("MessagingFrames", ["Transport", "Wire"]),
-        library("MQTTRecords", ["MQTTCore", "MessagingFrames", "Transport", "Wire"]),
-        library("STOMPRecords", ["MessagingFrames", "STOMPCore", "Transport", "Wire"]),
-        library("MQTTStores", ["MQTTCore", "Transport", "Wire"]),
-        library("MessagingSimulation", ["MQTTCore", "Transport", "Wire"]),
+        library("MessagingFrames", ["Transport", "MessagingWire"]),
+        library("MQTTRecords", ["MQTTCore", "MessagingFrames", "Transport", "MessagingWire"]),
+        library("STOMPRecords", ["MessagingFrames", "STOMPCore", "Transport", "MessagingWire"]),
+        library("MQTTStores", ["MQTTCore", "Transport", "MessagingWire"]),
+        library("MessagingSimulation", ["MQTTCore", "Transport", "MessagingWire"]),
 
         // What people import.
-        library("Messaging", ["MessagingFrames", "Transport", "Wire"]),
+        library("MessagingShell", ["MessagingFrames", "Transport", "MessagingWire"]),
         library(
-            "MQTT", ["MQTTCore", "MQTTRecords", "MQTTStores", "Messaging", "MessagingFrames", "Transport", "Wire"]),
-        library("STOMP", ["Messaging", "MessagingFrames", "STOMPCore", "STOMPRecords", "Transport", "Wire"]),
-        library("LoopbackBroker", ["MQTTCore", "MessagingSimulation", "STOMPCore", "Transport", "Wire"]),
+            "MQTT",
+            [
+                "MQTTCore", "MQTTRecords", "MQTTStores", "MessagingShell", "MessagingFrames", "Transport",
+                "MessagingWire",
+            ]),
         library(
-            "Inspector", ["HTTPCore", "Messaging", "MessagingFrames", "Transport", "Wire"],
+            "STOMP", ["MessagingShell", "MessagingFrames", "STOMPCore", "STOMPRecords", "Transport", "MessagingWire"]),
+        library("LoopbackBroker", ["MQTTCore", "MessagingSimulation", "STOMPCore", "Transport", "MessagingWire"]),
+        library(
+            "Inspector", ["MessagingHTTPCore", "MessagingShell", "MessagingFrames", "Transport", "MessagingWire"],
             resources: [.embedInCode("Page")]),
     ],
     swiftLanguageModes: [.v6]
@@ -55,15 +62,17 @@ package.targets += examples + testSupport + testTargets.filter(isChosen) + fakes
 /// The two little programs.
 var examples: [Target] {
     [
-        library("WebPages", in: "Examples/Pages", exclude: ["Screenshots"], resources: [.embedInCode("Files")]),
         library(
-            "DeviceSupport", ["HTTPCore", "Inspector", "LoopbackBroker", "Messaging", "Transport", "WebPages"],
+            "MessagingWebPages", in: "Examples/Pages", exclude: ["Screenshots"], resources: [.embedInCode("Files")]),
+        library(
+            "MessagingDeviceSupport",
+            ["MessagingHTTPCore", "Inspector", "LoopbackBroker", "MessagingShell", "Transport", "MessagingWebPages"],
             in: "Examples/Shared"),
         .executableTarget(
-            name: "locations-device", dependencies: ["DeviceSupport", "LoopbackBroker", "STOMP"],
+            name: "locations-device", dependencies: ["MessagingDeviceSupport", "LoopbackBroker", "STOMP"],
             path: "Examples/locations-device", swiftSettings: Settings.strict),
         .executableTarget(
-            name: "motions-device", dependencies: ["DeviceSupport", "Inspector", "LoopbackBroker", "MQTT"],
+            name: "motions-device", dependencies: ["MessagingDeviceSupport", "Inspector", "LoopbackBroker", "MQTT"],
             path: "Examples/motions-device", swiftSettings: Settings.strict),
     ]
 }
@@ -77,15 +86,18 @@ var testSupport: [Target] {
             name: "TestSupport", dependencies: ["Transport"], path: "Tests/TestSupport", exclude: ["Certificates"],
             swiftSettings: Settings.common),
         .target(
-            name: "ClientTestSupport", dependencies: ["Messaging", "TestSupport", "Transport"],
+            name: "ClientTestSupport", dependencies: ["MessagingShell", "TestSupport", "Transport"],
             path: "Tests/ClientTestSupport", swiftSettings: Settings.common),
         // Servers that misbehave, each with a client in a process of its own.
         .executableTarget(
-            name: "hostile-servers", dependencies: ["MQTT", "STOMP", "WebSocketCore"], path: "Tests/HostileServers",
+            name: "hostile-servers", dependencies: ["MQTT", "STOMP", "MessagingWebSocketCore"],
+            path: "Tests/HostileServers",
             swiftSettings: Settings.common),
         .executableTarget(
             name: "benchmarks",
-            dependencies: ["LoopbackBroker", "MQTT", "MQTTCore", "Messaging", "STOMP", "STOMPCore", "Wire"],
+            dependencies: [
+                "LoopbackBroker", "MQTT", "MQTTCore", "MessagingShell", "STOMP", "STOMPCore", "MessagingWire",
+            ],
             path: "Tests/Benchmarks", exclude: ["C", "RESULTS.md"], swiftSettings: Settings.common),
     ]
 }
@@ -93,21 +105,27 @@ var testSupport: [Target] {
 var testTargets: [Target] {
     [
         // The tests of one module each.
-        tests(of: "Wire"),
-        tests(of: "MQTTCore", with: ["Wire"]),
-        tests(of: "STOMPCore", with: ["Wire"]),
-        tests(of: "HTTPCore", with: ["Wire"]),
-        tests(of: "WebSocketCore", with: ["HTTPCore", "Wire"]),
-        tests(of: "Transport", with: ["HTTPCore", "WebSocketCore", "Wire"] + appleFrameworks),
-        tests(of: "Messaging", with: ["MessagingFrames", "Wire"]),
+        tests(of: "MessagingWire"),
+        tests(of: "MQTTCore", with: ["MessagingWire"]),
+        tests(of: "STOMPCore", with: ["MessagingWire"]),
+        tests(of: "MessagingHTTPCore", with: ["MessagingWire"]),
+        tests(of: "MessagingWebSocketCore", with: ["MessagingHTTPCore", "MessagingWire"]),
+        tests(
+            of: "Transport", with: ["MessagingHTTPCore", "MessagingWebSocketCore", "MessagingWire"] + appleFrameworks),
+        tests(of: "MessagingShell", with: ["MessagingFrames", "MessagingWire"]),
         tests(
             of: "MQTT",
-            with: ["ClientTestSupport", "LoopbackBroker", "MQTTRecords", "MQTTStores", "Wire", "hostile-servers"]),
+            with: [
+                "ClientTestSupport", "LoopbackBroker", "MQTTRecords", "MQTTStores", "MessagingWire", "hostile-servers",
+            ]),
         tests(
             of: "STOMP",
-            with: ["ClientTestSupport", "HTTPCore", "LoopbackBroker", "STOMPRecords", "WebSocketCore", "Wire"]),
+            with: [
+                "ClientTestSupport", "MessagingHTTPCore", "LoopbackBroker", "STOMPRecords", "MessagingWebSocketCore",
+                "MessagingWire",
+            ]),
         tests(of: "LoopbackBroker", with: ["MQTT", "STOMP"]),
-        tests(of: "Inspector", with: ["LoopbackBroker", "MQTT", "Messaging", "STOMP", "Wire"]),
+        tests(of: "Inspector", with: ["LoopbackBroker", "MQTT", "MessagingShell", "STOMP", "MessagingWire"]),
 
         // Tests of several modules together.
         tests("Broker", with: ["MQTT", "STOMP"] + devices),
@@ -118,8 +136,12 @@ var testTargets: [Target] {
         tests("Migration", exclude: ["Calls"]),
         tests("Cookbook", with: ["LoopbackBroker", "MQTT", "STOMP"]),
         tests("Benchmark", with: ["LoopbackBroker", "MQTT", "STOMP", "benchmarks"]),
-        tests("Device", with: ["DeviceSupport", "LoopbackBroker", "STOMP"] + devices, exclude: ["Recordings"]),
-        tests("Page", with: ["DeviceSupport", "Inspector", "LoopbackBroker", "MQTT", "STOMP", "WebPages"] + devices),
+        tests(
+            "Device", with: ["MessagingDeviceSupport", "LoopbackBroker", "STOMP"] + devices, exclude: ["Recordings"]),
+        tests(
+            "Page",
+            with: ["MessagingDeviceSupport", "Inspector", "LoopbackBroker", "MQTT", "STOMP", "MessagingWebPages"]
+                + devices),
     ]
 }
 
@@ -194,7 +216,9 @@ var fuzzing: [Target] {
     return [
         .executableTarget(
             name: "fuzzing",
-            dependencies: ["HTTPCore", "Inspector", "LoopbackBroker", "MQTTCore", "STOMPCore", "WebSocketCore"],
+            dependencies: [
+                "MessagingHTTPCore", "Inspector", "LoopbackBroker", "MQTTCore", "STOMPCore", "MessagingWebSocketCore",
+            ],
             path: "Tests/Fuzzing", swiftSettings: Settings.common,
             // Gold refuses our `main` beside libFuzzer's.
             linkerSettings: [.unsafeFlags(["-sanitize=fuzzer", "-use-ld=lld"])])

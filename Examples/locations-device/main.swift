@@ -1,8 +1,8 @@
-import DeviceSupport
+import MessagingDeviceSupport
 import STOMP
 
 // The device side of the Locations app: sends where it is to a STOMP broker, and shows the texts that headquarters sends.
-// All that it does with the library is in this file, in the order in which it happens. `DeviceSupport` has what has nothing
+// All that it does with the library is in this file, in the order in which it happens. `MessagingDeviceSupport` has what has nothing
 // to do with a protocol: options, recordings, the terminal, the headquarters page.
 
 await Program.run(.locations, LocationsOptions.parse) { options, program in

@@ -1,9 +1,9 @@
-import DeviceSupport
 import Inspector
 import MQTT
+import MessagingDeviceSupport
 
 // The device side of the Motions app: publishes how it is held to an MQTT broker, and shows the alerts that headquarters
-// sends. All that it does with the library is in this file, in the order in which it happens. `DeviceSupport` has what has
+// sends. All that it does with the library is in this file, in the order in which it happens. `MessagingDeviceSupport` has what has
 // nothing to do with a protocol: options, recordings, the terminal, the headquarters page.
 
 await Program.run(.motions, MotionsOptions.parse) { options, program in

@@ -1,7 +1,7 @@
 public import MQTTCore
 public import MessagingFrames
+import MessagingWire
 import Transport
-import Wire
 
 /// A packet that was sent or received, for display; see ``MQTTClient/inspect(showingSecrets:)``.
 public struct MQTTPacketRecord: Sendable {

@@ -1,8 +1,8 @@
 package import MQTTCore
 package import MessagingFrames
+import MessagingWire
 import Synchronization
 import Transport
-import Wire
 
 /// Finds the packets in what a connection exchanges, for its inspector, and decodes them when they are read.
 package struct MQTTRecordDecoder: FrameDecoder {

@@ -1,7 +1,7 @@
 public import MQTTCore
+import MessagingWire
 import Synchronization
 package import Transport
-import Wire
 
 /// A session store in a directory: a log to which records are appended, each with a checksum, and which is rewritten when
 /// most of it is no longer needed.

@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 /// The last bytes of all that were appended, found by their position: the number of bytes in front of them.
 struct ByteRing {

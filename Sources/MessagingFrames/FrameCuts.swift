@@ -1,5 +1,5 @@
+import MessagingWire
 import Transport
-import Wire
 
 /// Where the frames are in the bytes of one read or write, on their way into logs.
 ///

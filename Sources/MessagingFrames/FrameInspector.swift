@@ -1,6 +1,6 @@
+import MessagingWire
 import Synchronization
 import Transport
-import Wire
 
 /// Puts what a link exchanges into logs: those of the user, and one behind each sequence of records.
 ///

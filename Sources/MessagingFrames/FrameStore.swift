@@ -1,6 +1,6 @@
+import MessagingWire
 import Synchronization
 import Transport
-import Wire
 
 /// What a log keeps, in the order in which it came: the bytes of frames in a ring, decoded when they are read.
 ///

@@ -1,5 +1,5 @@
+import MessagingWire
 import Transport
-import Wire
 
 /// One step of one message: it was sent, acknowledged or received.
 public struct MessageEvent: Sendable, Equatable {

@@ -1,5 +1,5 @@
+import MessagingWire
 import Transport
-import Wire
 
 /// One connection of a simulation: two directions that may take time, take a part of what is written, and be cut.
 package final class SimulatedLink: @unchecked Sendable {

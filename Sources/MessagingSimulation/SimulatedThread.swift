@@ -1,5 +1,5 @@
+import MessagingWire
 import Transport
-import Wire
 
 /// A thread for the files of a simulation: its jobs run on the loop, one after the other, each after the time that the disk
 /// needs.

@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 /// Something that happened in a simulation.
 package enum SimulatedStep: Sendable {

@@ -1,6 +1,6 @@
+import MessagingWire
 import Synchronization
 package import Transport
-import Wire
 
 /// What decides, in a simulation, in which order what is ready runs, when time passes, what becomes of bytes on their way,
 /// and every random number. All of it follows from one seed, and all of it is recorded.

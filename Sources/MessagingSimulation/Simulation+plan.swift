@@ -1,6 +1,6 @@
+import MessagingWire
 import Synchronization
 import Transport
-import Wire
 
 /// Carries the plan out; on the loop's thread.
 extension Simulation {

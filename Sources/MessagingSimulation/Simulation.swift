@@ -1,6 +1,6 @@
+import MessagingWire
 import Synchronization
 public import Transport
-import Wire
 
 /// A world for a test, in which one seed decides everything: the order of what happens at the same time, how bytes travel,
 /// which connections are cut, and every random number.

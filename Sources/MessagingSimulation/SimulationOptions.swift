@@ -1,6 +1,6 @@
 import MQTTCore
+import MessagingWire
 import Transport
-import Wire
 
 /// What can go wrong in a ``Simulation``, and for how long.
 public struct SimulationOptions: Sendable, Equatable {

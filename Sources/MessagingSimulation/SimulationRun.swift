@@ -1,6 +1,6 @@
+import MessagingWire
 import Synchronization
 import Transport
-import Wire
 
 /// What became of one run of a world.
 package struct SimulationOutcome<Value: Sendable>: Sendable {

@@ -1,7 +1,7 @@
 public import MessagingFrames
+import MessagingWire
 public import STOMPCore
 import Transport
-import Wire
 
 /// A frame that was sent or received, for display; see ``STOMPClient/inspect(showingSecrets:)``.
 public struct STOMPFrameRecord: Sendable {

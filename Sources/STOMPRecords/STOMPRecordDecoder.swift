@@ -1,7 +1,7 @@
 package import MessagingFrames
+import MessagingWire
 package import STOMPCore
 import Transport
-import Wire
 
 /// Finds the frames in what a connection exchanges, for its inspector, and decodes them when they are read.
 package struct STOMPRecordDecoder: FrameDecoder {

@@ -1,4 +1,4 @@
-public import Wire
+public import MessagingWire
 
 /// Why a connection could not be opened or used: a code, a sentence that says what happened and what to do, and the
 /// system's error number if there is one.

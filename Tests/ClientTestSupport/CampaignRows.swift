@@ -1,4 +1,4 @@
-package import Messaging
+package import MessagingShell
 import Synchronization
 package import TestSupport
 import Transport

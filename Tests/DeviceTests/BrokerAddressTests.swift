@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import DeviceSupport
+@testable import MessagingDeviceSupport
 
 @Suite(.turns)
 struct BrokerAddressTests {

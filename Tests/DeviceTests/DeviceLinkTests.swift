@@ -1,10 +1,10 @@
-import Messaging
+import MessagingShell
 import STOMP
 import Synchronization
 import TestSupport
 import Testing
 
-@testable import DeviceSupport
+@testable import MessagingDeviceSupport
 
 /// What a device sends over which connection.
 @Suite(.turns)

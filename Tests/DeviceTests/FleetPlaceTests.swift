@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import DeviceSupport
+@testable import MessagingDeviceSupport
 
 /// How a fleet with a name is spread along the track and beside it.
 @Suite(.turns)

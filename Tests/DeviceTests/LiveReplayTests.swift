@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import DeviceSupport
+@testable import MessagingDeviceSupport
 
 /// Values of a live source, which go out when they are read.
 @Suite(.turns)

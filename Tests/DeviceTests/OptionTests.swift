@@ -1,9 +1,9 @@
 import Foundation
-import Messaging
+import MessagingShell
 import TestSupport
 import Testing
 
-@testable import DeviceSupport
+@testable import MessagingDeviceSupport
 
 @Suite(.turns)
 struct OptionTests {

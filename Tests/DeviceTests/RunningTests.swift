@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 import Transport
 
-@testable import DeviceSupport
+@testable import MessagingDeviceSupport
 
 @Suite(.turns)
 struct RunningTests {
@@ -66,13 +66,14 @@ struct RunningTests {
     }
 
     @Test(arguments: [
-        (TransportError.Code.unknownHost, DeviceSupport.ExitStatus.unknownHost), (.connectionRefused, .unavailable),
+        (TransportError.Code.unknownHost, MessagingDeviceSupport.ExitStatus.unknownHost),
+        (.connectionRefused, .unavailable),
         (.timedOut, .lost), (.connectionLost, .lost), (.notTLS, .protocolError), (.tlsVersion, .configuration),
         (.certificateExpired, .configuration), (.certificateNameMismatch, .configuration),
         (.clientCertificateRefused, .noPermission), (.webSocketFailed, .protocolError),
         (.webSocketRefused, .unavailable), (.tlsUnavailable, .configuration),
     ])
-    func everyWayNotToConnectHasItsStatus(code: TransportError.Code, status: DeviceSupport.ExitStatus) {
+    func everyWayNotToConnectHasItsStatus(code: TransportError.Code, status: MessagingDeviceSupport.ExitStatus) {
         let failure = DeviceFailure(connecting: TransportError(code, "words"))
         #expect(failure.status == status)
         #expect(failure.message.hasPrefix("words"))

@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import DeviceSupport
+@testable import MessagingDeviceSupport
 
 /// The lines at the bottom of a terminal.
 @Suite(.turns)

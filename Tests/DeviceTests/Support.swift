@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import DeviceSupport
+@testable import MessagingDeviceSupport
 
 /// A recording beside this file.
 func recordingPath(_ name: String, file: StaticString = #filePath) -> String {

@@ -1,10 +1,10 @@
 import Foundation
-import Messaging
+import MessagingShell
 import Synchronization
 import TestSupport
 import Testing
 
-@testable import DeviceSupport
+@testable import MessagingDeviceSupport
 
 @Suite(.turns)
 struct TerminalTests {

@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import DeviceSupport
+@testable import MessagingDeviceSupport
 
 /// Values that tasks wait for.
 @Suite(.turns)

@@ -56,7 +56,7 @@ import Transport
         }
         var declared: Set<String> = []
         for path in [
-            "Transport/TransportError", "Messaging/Errors/ErrorCode+clients", "MQTT/API/MQTTError",
+            "Transport/TransportError", "MessagingShell/Errors/ErrorCode+clients", "MQTT/API/MQTTError",
             "STOMP/API/STOMPError",
         ] {
             let source = try String(contentsOf: root.appending(path: "Sources/\(path).swift"), encoding: .utf8)

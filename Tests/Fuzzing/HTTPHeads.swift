@@ -1,5 +1,5 @@
-import HTTPCore
-import WebSocketCore
+import MessagingHTTPCore
+import MessagingWebSocketCore
 
 /// Heads of HTTP requests and responses, and the opening handshakes made of them: the same result for every splitting.
 enum HTTPHeads {

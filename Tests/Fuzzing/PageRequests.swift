@@ -1,4 +1,4 @@
-import Messaging
+import MessagingShell
 import Transport
 
 @testable import Inspector

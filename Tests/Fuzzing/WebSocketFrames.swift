@@ -1,4 +1,4 @@
-import WebSocketCore
+import MessagingWebSocketCore
 
 /// Frames after the opening handshake: the same plaintext, events and answers for every splitting.
 enum WebSocketFrames {

@@ -1,5 +1,5 @@
 import Inspector
-import Messaging
+import MessagingShell
 import TestSupport
 import Testing
 

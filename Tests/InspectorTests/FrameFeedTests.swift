@@ -1,9 +1,9 @@
 import Foundation
-import Messaging
+import MessagingShell
+import MessagingWire
 import Synchronization
 import Testing
 import Transport
-import Wire
 
 @testable import Inspector
 

@@ -1,6 +1,6 @@
 import LoopbackBroker
 import MQTT
-import Messaging
+import MessagingShell
 import STOMP
 import TestSupport
 import Testing

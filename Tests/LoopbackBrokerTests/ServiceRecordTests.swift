@@ -2,7 +2,7 @@
     import Dispatch
     import LoopbackBroker
     import MQTT
-    import Messaging
+    import MessagingShell
     import STOMP
     import TestSupport
     import Testing

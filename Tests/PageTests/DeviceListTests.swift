@@ -1,6 +1,6 @@
-import DeviceSupport
 import Foundation
 import LoopbackBroker
+import MessagingDeviceSupport
 import STOMP
 import TestSupport
 import Testing

@@ -1,5 +1,5 @@
-import DeviceSupport
 import Foundation
+import MessagingDeviceSupport
 import TestSupport
 import Testing
 

@@ -1,7 +1,7 @@
-import DeviceSupport
 import Foundation
 import Inspector
 import MQTT
+import MessagingDeviceSupport
 import STOMP
 import TestSupport
 import Testing

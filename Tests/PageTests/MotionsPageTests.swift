@@ -1,6 +1,6 @@
-import DeviceSupport
 import Foundation
 import MQTT
+import MessagingDeviceSupport
 import TestSupport
 import Testing
 

@@ -1,5 +1,5 @@
-import DeviceSupport
 import MQTT
+import MessagingDeviceSupport
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
-import DeviceSupport
 import LoopbackBroker
 import MQTT
+import MessagingDeviceSupport
 import STOMP
 import TestSupport
 import Testing

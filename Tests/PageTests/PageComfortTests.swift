@@ -1,6 +1,6 @@
-import DeviceSupport
 import Inspector
 import LoopbackBroker
+import MessagingDeviceSupport
 import STOMP
 import TestSupport
 import Testing

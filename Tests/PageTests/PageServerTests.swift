@@ -1,9 +1,9 @@
-import DeviceSupport
 import Foundation
 import Inspector
+import MessagingDeviceSupport
+import MessagingWebPages
 import TestSupport
 import Testing
-import WebPages
 
 /// The server that a device brings along for the headquarters pages.
 @Suite(.turns)

@@ -1,10 +1,10 @@
-import DeviceSupport
+import MessagingDeviceSupport
 import TestSupport
 import Testing
 
 extension BrowserTests {
     /// The two wire clients of the pages, without a broker.
-    struct WireTests {
+    struct MessagingWireTests {
         /// A reader that has read CONNECTED.
         private static let stompReader = "Object.assign(new Stomp.Reader(), { version: '1.2' })"
 

@@ -17,7 +17,7 @@ public enum ArticleTable {
     /// The cells of each row of the first table of `article` whose head begins with `name`.
     public static func rows(_ name: String, in article: String) throws -> [[String]] {
         let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-            .appending(path: "../../Sources/Messaging/Messaging.docc/\(article).md").standardized
+            .appending(path: "../../Sources/MessagingShell/MessagingShell.docc/\(article).md").standardized
         let lines = try String(contentsOf: file, encoding: .utf8).components(separatedBy: "\n")
         let rows = lines.drop { !$0.hasPrefix("| \(name) |") }.dropFirst(2).prefix { $0.hasPrefix("| ") }
         return rows.map { row in

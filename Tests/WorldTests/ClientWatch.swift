@@ -1,7 +1,7 @@
 import MQTT
+import MessagingWire
 import STOMP
 import Synchronization
-import Wire
 
 @testable import LoopbackBroker
 

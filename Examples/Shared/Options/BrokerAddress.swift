@@ -1,4 +1,4 @@
-import Messaging
+import MessagingShell
 
 /// The broker's URL as it was given, with the user information taken out.
 package struct BrokerAddress: Sendable, Equatable {

@@ -1,5 +1,5 @@
 import Foundation
-package import Messaging
+package import MessagingShell
 package import Transport
 
 #if canImport(Glibc)

@@ -1,4 +1,4 @@
-package import Messaging
+package import MessagingShell
 
 /// What the two programs exit with: the values of `sysexits.h`, one per kind of failure.
 package enum ExitStatus: Int32, CaseIterable, Sendable {

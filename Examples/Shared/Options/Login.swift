@@ -1,4 +1,4 @@
-package import Messaging
+package import MessagingShell
 
 /// User name and password, wherever they came from. Never printed: the description is masked.
 package struct Login: Sendable, Equatable, CustomStringConvertible, CustomReflectable {

@@ -1,6 +1,6 @@
 import Inspector
 import LoopbackBroker
-import Messaging
+import MessagingShell
 
 /// What a program starts when no broker is named: a broker of its own, and the headquarters page beside it.
 struct EmbeddedBroker: Sendable {

@@ -1,7 +1,7 @@
-package import HTTPCore
 package import Inspector
+package import MessagingHTTPCore
+internal import MessagingWebPages
 import Synchronization
-internal import WebPages
 
 /// The headquarters pages: the files that are built in, and for each page the broker that it is to open.
 package struct PageSite: PageContent {

@@ -1,5 +1,5 @@
 package import Inspector
-package import Messaging
+package import MessagingShell
 
 /// What the devices need from a client, whichever protocol it speaks.
 package protocol DeviceClient: Sendable {

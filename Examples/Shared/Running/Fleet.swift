@@ -1,4 +1,4 @@
-package import Messaging
+package import MessagingShell
 
 /// The devices of a program and what they share: the broker's URL, the keyboard, the bar, the tally.
 package struct Fleet: Sendable {

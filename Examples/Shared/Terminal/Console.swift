@@ -1,4 +1,4 @@
-import Messaging
+import MessagingShell
 import Synchronization
 
 #if canImport(Glibc)

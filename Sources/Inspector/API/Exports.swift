@@ -1,2 +1,2 @@
 // An inspector page is started with a frame log.
-@_exported public import class Messaging.FrameLog
+@_exported public import class MessagingShell.FrameLog

@@ -1,4 +1,4 @@
-public import Messaging
+public import MessagingShell
 
 /// A web page that shows what the clients of a frame log exchange with their servers, live.
 ///

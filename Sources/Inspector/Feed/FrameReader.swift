@@ -1,4 +1,4 @@
-import Messaging
+import MessagingShell
 
 /// One open page: a stream of server-sent events, at most one update in 50 milliseconds.
 ///

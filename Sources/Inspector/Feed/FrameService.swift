@@ -1,5 +1,5 @@
-import HTTPCore
 package import MessagingFrames
+import MessagingHTTPCore
 
 /// The inspector's part of a page server: its files, its frames, and what visitors may do.
 package struct FrameService: Sendable {

@@ -1,4 +1,4 @@
-import Messaging
+import MessagingShell
 
 /// Text as JSON writes it (RFC 8259), and frames as the page reads them, each on one line.
 package enum JSON {

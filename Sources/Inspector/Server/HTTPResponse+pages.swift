@@ -1,4 +1,4 @@
-package import HTTPCore
+package import MessagingHTTPCore
 
 extension HTTPResponse {
     /// A sentence as plain text.

@@ -1,6 +1,6 @@
-import HTTPCore
+import MessagingHTTPCore
+import MessagingWire
 import Transport
-import Wire
 
 /// One connection: a request in, a response or a stream of updates out, the end.
 struct PageMachine: LinkMachine, ~Copyable {

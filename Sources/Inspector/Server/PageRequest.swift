@@ -1,4 +1,4 @@
-import HTTPCore
+import MessagingHTTPCore
 
 /// A request to a page server, with what decides whether it may be answered.
 package struct PageRequest: Sendable {

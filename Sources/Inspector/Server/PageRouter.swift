@@ -1,4 +1,4 @@
-package import HTTPCore
+package import MessagingHTTPCore
 
 /// Decides what a request gets.
 ///

@@ -1,4 +1,4 @@
-import HTTPCore
+import MessagingHTTPCore
 import Synchronization
 import Transport
 

@@ -1,6 +1,6 @@
 import MQTTCore
+import MessagingWire
 import Transport
-import Wire
 
 /// One client's connection, of either protocol.
 enum Connection: Sendable {

@@ -1,7 +1,7 @@
 import MQTTCore
+import MessagingWire
 import Synchronization
 import Transport
-import Wire
 
 /// What all connections of a broker share: the router under its lock, the connections by number, the counters.
 ///

@@ -1,7 +1,7 @@
 import MQTTCore
+import MessagingWire
 import Synchronization
 import Transport
-import Wire
 
 /// The server's end of one MQTT connection: an engine, and the queue of what it has no room for yet.
 struct MQTTServerMachine: LinkMachine, ~Copyable {

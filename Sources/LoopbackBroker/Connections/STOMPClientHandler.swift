@@ -1,6 +1,6 @@
+import MessagingWire
 import STOMPCore
 import Transport
-import Wire
 
 /// Answers what one STOMP client asks; on the loop's thread, with no lock held.
 struct STOMPClientHandler {

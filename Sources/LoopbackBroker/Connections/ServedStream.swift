@@ -1,5 +1,5 @@
+import MessagingWire
 import Transport
-import Wire
 
 /// A stream that can be frozen (nothing is read, written or reported, as with a half-open connection) and that can delay
 /// what is written.

@@ -1,6 +1,6 @@
+import MessagingWire
 import STOMPCore
 package import Transport
-import Wire
 
 /// What is spoken on the connections of one listener, and through which layers.
 package struct Service: Sendable {

@@ -1,8 +1,8 @@
 public import MQTTCore
+import MessagingWire
 import STOMPCore
 import Synchronization
 import Transport
-import Wire
 
 /// What a test does to single clients.
 ///

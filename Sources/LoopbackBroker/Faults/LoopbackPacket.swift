@@ -1,6 +1,6 @@
 public import MQTTCore
+import MessagingWire
 public import STOMPCore
-import Wire
 
 /// A kind of packet or frame.
 public enum LoopbackPacket: Sendable, Hashable {

@@ -1,6 +1,6 @@
+import MessagingWire
 import Synchronization
 import Transport
-import Wire
 
 /// Faults that wait for their packet, and the readers of what arrives. A connection looks at single packets only while
 /// there is one of them.

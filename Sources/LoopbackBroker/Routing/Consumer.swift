@@ -1,5 +1,5 @@
+import MessagingWire
 import STOMPCore
-import Wire
 
 /// One subscription of a STOMP client.
 struct Consumer: Sendable {

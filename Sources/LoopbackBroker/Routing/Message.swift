@@ -1,6 +1,6 @@
 package import MQTTCore
+import MessagingWire
 package import STOMPCore
-import Wire
 
 /// One application message on its way through the router, shared by all that receive it.
 package final class Message: Sendable {

@@ -1,5 +1,5 @@
 package import MQTTCore
-import Wire
+import MessagingWire
 
 /// A message as one MQTT subscriber is to get it.
 package struct OutgoingPublish: Sendable {

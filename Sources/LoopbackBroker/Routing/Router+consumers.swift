@@ -1,5 +1,5 @@
+import MessagingWire
 package import STOMPCore
-import Wire
 
 extension Router {
     package mutating func openSTOMP(_ connection: ConnectionID, clientID: String?) {

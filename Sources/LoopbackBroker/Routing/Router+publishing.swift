@@ -1,5 +1,5 @@
 import MQTTCore
-import Wire
+import MessagingWire
 
 extension Router {
     /// Publishes a message to everybody who subscribed to its topic.

@@ -1,5 +1,5 @@
+import MessagingWire
 package import STOMPCore
-import Wire
 
 extension Router {
     /// A message for a destination: to a topic's subscribers of both protocols, or into a queue.

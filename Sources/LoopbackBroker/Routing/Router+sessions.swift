@@ -1,5 +1,5 @@
 package import MQTTCore
-import Wire
+import MessagingWire
 
 /// One MQTT session, connected or waiting for its client.
 struct SessionRecord: Sendable {

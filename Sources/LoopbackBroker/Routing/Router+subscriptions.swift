@@ -1,5 +1,5 @@
 package import MQTTCore
-import Wire
+import MessagingWire
 
 extension Router {
     /// Subscribes a session, or changes its subscription to the same filter [MQTT-3.8.4-3], and sends what is retained.

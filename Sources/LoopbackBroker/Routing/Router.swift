@@ -1,5 +1,5 @@
 package import MQTTCore
-import Wire
+import MessagingWire
 
 /// Who gets what: sessions, subscriptions, retained messages and queues, without sockets, clocks or threads.
 ///

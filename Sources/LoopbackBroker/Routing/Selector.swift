@@ -1,5 +1,5 @@
+import MessagingWire
 import STOMPCore
-import Wire
 
 /// The small part of the selector language that is understood here: comparisons of a header with text, joined by AND.
 ///

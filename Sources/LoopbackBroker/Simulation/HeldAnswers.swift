@@ -1,7 +1,7 @@
 import MQTTCore
+import MessagingWire
 import Synchronization
 import Transport
-import Wire
 
 /// Answers of one connection that a simulation holds back: acknowledgements and receipts leave late, in an order that the
 /// protocol allows.

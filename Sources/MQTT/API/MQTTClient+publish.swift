@@ -1,5 +1,5 @@
 public import MQTTCore
-import Messaging
+import MessagingShell
 
 extension MQTTClient {
     /// Publishes a message and returns when the guarantee of its QoS is fulfilled.

@@ -1,7 +1,7 @@
 public import MQTTCore
-public import Messaging
+public import MessagingShell
+import MessagingWire
 import Transport
-import Wire
 
 extension MQTTClient {
     /// Publishes a request and returns the first response to it [MQTT 5.0 4.10]; 5.0 only.

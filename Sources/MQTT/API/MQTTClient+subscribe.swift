@@ -1,5 +1,5 @@
 public import MQTTCore
-public import Messaging
+public import MessagingShell
 import Transport
 
 extension MQTTClient {

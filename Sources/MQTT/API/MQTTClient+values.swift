@@ -1,5 +1,5 @@
 public import MQTTCore
-public import Messaging
+public import MessagingShell
 
 extension MQTTClient {
     /// Publishes a value in a format; with 5.0 its MIME type is the content type, unless `properties` have another.

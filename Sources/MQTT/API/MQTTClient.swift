@@ -1,6 +1,6 @@
 public import MQTTCore
 public import MQTTRecords
-public import Messaging
+public import MessagingShell
 import Synchronization
 public import Transport
 

@@ -1,6 +1,6 @@
 import MQTTCore
 import MQTTRecords
-import Messaging
+import MessagingShell
 import Transport
 
 /// What callers' tasks use, on any thread.

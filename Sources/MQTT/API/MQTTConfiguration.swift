@@ -1,7 +1,7 @@
 public import MQTTCore
-public import Messaging
+public import MessagingShell
+import MessagingWire
 public import Transport
-import Wire
 
 /// How an ``MQTTClient`` connects, and the bounds that it keeps.
 ///

@@ -1,7 +1,7 @@
 import MQTTCore
-import Messaging
+import MessagingShell
+import MessagingWire
 import Transport
-import Wire
 
 /// The errors of a user of the client, made from those of the engine and from the server's reason codes; on any thread. The
 /// core decides, and names the case.

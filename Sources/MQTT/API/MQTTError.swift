@@ -1,7 +1,7 @@
 public import MQTTCore
-public import Messaging
+public import MessagingShell
+public import MessagingWire
 import Transport
-public import Wire
 
 /// Everything that can go wrong for a user of ``MQTTClient``: a code, and a sentence that says what happened and what to
 /// do about it.

@@ -1,7 +1,7 @@
 public import MQTTCore
-public import Messaging
+public import MessagingShell
+import MessagingWire
 public import Transport
-import Wire
 
 /// The state of a client's connection; see ``MQTTClient/states``.
 public typealias MQTTConnectionState = ConnectionState<MQTTError>

@@ -1,5 +1,5 @@
 import MQTTCore
-import Wire
+import MessagingWire
 
 extension MQTTProperties {
     /// These properties, then others; one that is allowed only once keeps its first value.

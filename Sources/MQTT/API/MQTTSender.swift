@@ -1,8 +1,8 @@
 import MQTTCore
-import Messaging
+import MessagingShell
+import MessagingWire
 import Synchronization
 import Transport
-import Wire
 
 /// Publishes and enqueues messages of a client, and waits for their acknowledgements.
 ///

@@ -1,8 +1,8 @@
 import MQTTCore
-import Messaging
+import MessagingShell
+import MessagingWire
 import Synchronization
 import Transport
-import Wire
 
 /// The part of the configuration that a client reads after it was made, with the options of the layers below. It never
 /// changes, so any thread may read it.

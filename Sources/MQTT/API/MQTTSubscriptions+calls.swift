@@ -1,5 +1,5 @@
 import MQTTCore
-import Messaging
+import MessagingShell
 import Transport
 
 /// Subscribing and unsubscribing, on the caller's task.

@@ -1,6 +1,6 @@
 public import MQTTCore
-public import Messaging
-import Wire
+public import MessagingShell
+import MessagingWire
 
 /// A topic together with the type of the values that are published to it, their format, and their quality of service.
 ///

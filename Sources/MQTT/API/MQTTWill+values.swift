@@ -1,5 +1,5 @@
 public import MQTTCore
-public import Messaging
+public import MessagingShell
 
 extension MQTTWill {
     /// Makes a will whose payload is a value in a format; its MIME type is the content type, unless `properties` have

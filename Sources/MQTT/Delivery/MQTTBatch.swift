@@ -1,7 +1,7 @@
 import MQTTCore
-public import Messaging
+public import MessagingShell
+import MessagingWire
 import Synchronization
-import Wire
 
 /// The messages that one read brought to one subscription: their records, and the bytes they point into.
 @_documentation(visibility: internal)

@@ -1,6 +1,6 @@
 public import MQTTCore
-public import Messaging
-public import Wire
+public import MessagingShell
+public import MessagingWire
 
 /// A received message: a view into the batch that it arrived in, cheap to copy and to pass on.
 ///

@@ -1,6 +1,6 @@
 public import MQTTCore
-public import Messaging
-import Wire
+public import MessagingShell
+import MessagingWire
 
 /// The messages that match one topic filter, as a sequence; made by `subscribe` and `subscription` of
 /// ``MQTTClient``.

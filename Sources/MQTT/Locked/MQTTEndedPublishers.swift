@@ -1,5 +1,5 @@
+import MessagingWire
 import Transport
-import Wire
 
 /// Publishers whose messages were dropped, or whose client stops. ``MQTTWaitingPublishers`` takes them out under the
 /// link's lock, and the thread that has released it resumes them.

@@ -1,6 +1,6 @@
 import MQTTCore
-import Messaging
-import Wire
+import MessagingShell
+import MessagingWire
 
 typealias MQTTSendBatch = SendBatch<MQTTOutgoingMessage, MQTTWaitingPublishers.Answer>
 

@@ -1,5 +1,5 @@
 import MQTTCore
-import Wire
+import MessagingWire
 
 /// Assigns received messages to their subscriptions; on the loop's thread (the router lives there) and under the link's
 /// lock (the engine does).

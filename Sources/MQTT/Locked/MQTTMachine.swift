@@ -1,7 +1,7 @@
 import MQTTCore
-import Messaging
+import MessagingShell
+import MessagingWire
 import Transport
-import Wire
 
 /// The engine, and beside it the bookkeeping of the client that has to change together with it.
 ///

@@ -1,6 +1,6 @@
 import MQTTCore
-import Messaging
-import Wire
+import MessagingShell
+import MessagingWire
 
 /// The messages of ``MQTTUnmatchedMessages``, oldest first; those that are kept within the bounds of their policy.
 final class MQTTUnmatchedList: @unchecked Sendable {

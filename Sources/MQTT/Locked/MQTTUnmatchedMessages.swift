@@ -1,7 +1,7 @@
 import MQTTCore
-import Messaging
+import MessagingShell
+import MessagingWire
 import Transport
-import Wire
 
 /// Messages of QoS 1 and 2 without a subscription, retained for the next one that matches. Part of ``MQTTMachine``, under the
 /// link's lock.

@@ -1,7 +1,7 @@
 import MQTTCore
-import Messaging
+import MessagingShell
+import MessagingWire
 import Transport
-import Wire
 
 /// The callers that publish: those that wait for an acknowledgement, for room in the queue or for the session store.
 /// Part of ``MQTTMachine``, under the link's lock.

@@ -1,7 +1,7 @@
 import MQTTCore
-import Messaging
+import MessagingShell
+import MessagingWire
 import Transport
-import Wire
 
 /// What one input of ``MQTTMachine`` leads to: filled under the link's lock, performed after it is released. Both happen
 /// on the loop's thread. All links of a loop share one, so that its arrays are allocated once.

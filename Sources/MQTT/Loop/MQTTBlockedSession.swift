@@ -1,5 +1,5 @@
 import MQTTCore
-import Messaging
+import MessagingShell
 
 /// Recognises a packet that breaks the protocol and comes again on each connection, because the server resumes a session
 /// that has it, or sends it again for each subscription. On the loop's thread only.

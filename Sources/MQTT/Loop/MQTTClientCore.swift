@@ -1,7 +1,7 @@
 import MQTTCore
-import Messaging
+import MessagingShell
+import MessagingWire
 import Transport
-import Wire
 
 /// The parts of a client, and how they are connected: the link drives the engine, the supervisor opens connections, and
 /// what happens is passed on to ``MQTTNegotiation``, ``MQTTSubscriptions`` and ``MQTTPersistence``.

@@ -1,6 +1,6 @@
 import MQTTCore
-import Messaging
-import Wire
+import MessagingShell
+import MessagingWire
 
 /// A filter that is subscribed at the server, or will be, for one or more routes; on the loop's thread.
 final class MQTTFilterEntry {

@@ -1,7 +1,7 @@
 import MQTTCore
-import Messaging
+import MessagingShell
+import MessagingWire
 import Transport
-import Wire
 
 /// Authentication with several steps, and its renewal [MQTT 5.0 4.12]; on the loop's thread.
 extension MQTTNegotiation {

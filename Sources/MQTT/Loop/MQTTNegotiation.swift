@@ -1,8 +1,8 @@
 import MQTTCore
-import Messaging
+import MessagingShell
+import MessagingWire
 import Synchronization
 import Transport
-import Wire
 
 /// How a client gets accepted by a server: versions, redirection, and whether another attempt is worthwhile.
 ///

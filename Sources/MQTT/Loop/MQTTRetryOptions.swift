@@ -1,5 +1,5 @@
 import MQTTCore
-import Messaging
+import MessagingShell
 
 /// What the client could change about its next attempt, and what therefore follows a failure. A value without side effects;
 /// any thread may use it.

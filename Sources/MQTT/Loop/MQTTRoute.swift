@@ -1,7 +1,7 @@
 import MQTTCore
-import Messaging
+import MessagingShell
+import MessagingWire
 import Synchronization
-import Wire
 
 /// One subscription: where the messages that match its filters go.
 ///

@@ -1,5 +1,5 @@
 import MQTTCore
-import Wire
+import MessagingWire
 
 /// Choosing one of several copies of a message; on the loop's thread.
 extension MQTTRouter {

@@ -1,6 +1,6 @@
 import MQTTCore
-import Messaging
-import Wire
+import MessagingShell
+import MessagingWire
 
 /// Which subscriptions the messages of a topic go to, and which filters are subscribed at the server. On the loop's
 /// thread only. `MQTTRouter+copies.swift` chooses one of several copies of a message.

@@ -1,6 +1,6 @@
 import MQTTCore
+import MessagingWire
 import Transport
-import Wire
 
 /// SUBSCRIBE and UNSUBSCRIBE, and the server's responses; on the loop's thread.
 extension MQTTSubscriptions {

@@ -1,7 +1,7 @@
 import MQTTCore
-import Messaging
+import MessagingShell
+import MessagingWire
 import Transport
-import Wire
 
 /// The subscriptions of a client: where received messages go, and what the server is to send.
 ///

@@ -1,8 +1,8 @@
 import MQTTCore
-import Messaging
+import MessagingShell
+import MessagingWire
 import Synchronization
 import Transport
-import Wire
 
 /// Opening a stream and obtaining credentials; in the task of one attempt.
 extension MQTTClientCore {

@@ -1,8 +1,8 @@
 import MQTTCore
-import Messaging
+import MessagingShell
+import MessagingWire
 import Synchronization
 import Transport
-import Wire
 
 /// The session store of a client: opens it before anything depends on it, restores the session, reports what is stored,
 /// and closes it when the client has disconnected.

@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 /// A position in the bytes of a packet that never leaves them.
 ///

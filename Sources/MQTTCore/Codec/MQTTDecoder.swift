@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 /// An incremental decoder: bytes in as they come, packets out.
 ///

@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 /// The fixed header of a packet: its type, its flags and how much follows.
 package struct MQTTFrameHeader: Sendable, Hashable {

@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 extension MQTTPacket {
     /// Decodes a packet from its body, the bytes after the fixed header.

@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 extension MQTTPacket {
     /// CONNECT: a client asks for a session.

@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 extension MQTTPacket {
     /// PUBLISH: a message.

@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 /// One entry of a SUBSCRIBE packet: a topic filter and how its messages are delivered.
 public struct MQTTSubscriptionRequest: Sendable, Hashable {

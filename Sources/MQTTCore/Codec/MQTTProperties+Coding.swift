@@ -3,7 +3,7 @@
 // packet is encoded: its identifier has the highest bit set, which no identifier on the wire has, a byte for the type
 // follows, and then the value, whose lengths have four bytes.
 
-import Wire
+import MessagingWire
 
 extension MQTTProperties {
     /// Checks the properties in `range`, which lies inside `bytes`, and copies them.

@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 /// A PUBLISH packet in the bytes that it came in: positions, no copies.
 ///

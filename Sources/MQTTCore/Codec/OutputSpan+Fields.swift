@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 /// The data types of MQTT 1.5, written one after the other; the caller reserved the room.
 extension OutputSpan where Element == UInt8 {

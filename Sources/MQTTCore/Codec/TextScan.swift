@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 /// What one pass over the bytes of a string finds.
 ///

@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 /// The QoS 1 and QoS 2 messages of this connection that are not acknowledged yet, in the order of their arrival.
 ///

@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 /// The arithmetic of keep alive: when to ping, and when the connection is dead.
 ///

@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 /// What an input did, as plain arrays: the caller performs it after its lock is released, then clears it and hands it
 /// in again, so that its capacity is used over and over.

@@ -1,6 +1,6 @@
 // Messages that arrive, until they are delivered or dropped.
 
-import Wire
+import MessagingWire
 
 extension MQTTEngine {
     /// PUBLISH arrived, whole.

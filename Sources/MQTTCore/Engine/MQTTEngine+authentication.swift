@@ -1,6 +1,6 @@
 // Enhanced authentication [MQTT 5.0 4.12]: the engine keeps the rules, the caller knows the method.
 
-import Wire
+import MessagingWire
 
 extension MQTTEngine {
     /// Writes AUTH with the method of the connection, in answer to

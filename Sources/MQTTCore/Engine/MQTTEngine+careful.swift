@@ -1,7 +1,7 @@
 // Sending while some requests have to be alone (see ``RefusalSearch``), or messages leave at a limited pace only. With
 // neither, nothing comes here.
 
-import Wire
+import MessagingWire
 
 extension MQTTEngine {
     /// Publishes while messages may have to be alone, or may leave at a limited pace only.

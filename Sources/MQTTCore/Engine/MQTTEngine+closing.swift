@@ -1,6 +1,6 @@
 // A graceful end: what the server waits for first, then DISCONNECT.
 
-import Wire
+import MessagingWire
 
 extension MQTTEngine {
     // MARK: Closing

@@ -1,6 +1,6 @@
 // Opening and closing, on both sides; CONNECT and CONNACK of a client.
 
-import Wire
+import MessagingWire
 
 extension MQTTEngine {
     /// A connection to the peer is open. A client writes CONNECT; a server awaits it.

@@ -1,7 +1,7 @@
 // Publishing: a message is checked and written at once, or put into the queue; the window or a new connection takes it
 // from there. Each message, alone or of an array, goes through `publish`.
 
-import Wire
+import MessagingWire
 
 extension MQTTEngine {
     /// Publishes a message: at once if it may be, otherwise when a connection or the peer's window has room.

@@ -1,7 +1,7 @@
 // What arrives: frames to packets, packets to the part of the engine that they concern.
 // The hot path of receiving: messages that a `PublishReader` can judge.
 
-import Wire
+import MessagingWire
 
 extension MQTTEngine {
     /// Bytes arrived: `bytes` is everything that was not consumed before.

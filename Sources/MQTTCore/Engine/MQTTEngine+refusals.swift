@@ -1,7 +1,7 @@
 // Requests that the server answers by ending the connection: see ``RefusalSearch``. As long as nothing is suspected and no
 // request was refused so, only the end of a connection comes here.
 
-import Wire
+import MessagingWire
 
 extension MQTTEngine {
     /// Whether each SUBSCRIBE is to have one filter, since requests are sent one at a time.

@@ -1,6 +1,6 @@
 // Packets that break the protocol, described so that they are recognised when they come again.
 
-import Wire
+import MessagingWire
 
 extension MQTTEngine {
     /// What stands at `offset`, where a packet broke the protocol; nil if it is not whole, unless it is too large.

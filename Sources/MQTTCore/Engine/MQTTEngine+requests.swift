@@ -1,7 +1,7 @@
 // SUBSCRIBE and UNSUBSCRIBE of a client, and their answers.
 // After CONNACK: subscriptions, their SUBACK, and only then messages.
 
-import Wire
+import MessagingWire
 
 extension MQTTEngine {
     /// Writes SUBSCRIBE; the answer is ``MQTTEngineEvent/Kind/subscribeCompleted(token:codes:properties:)``.

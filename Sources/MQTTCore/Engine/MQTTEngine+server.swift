@@ -1,6 +1,6 @@
 // The server's side: CONNECT and the answers to requests.
 
-import Wire
+import MessagingWire
 
 extension MQTTEngine {
     mutating func receivedConnect(

@@ -1,7 +1,7 @@
 // Timeouts: connecting, requests, keep alive.
 
 // Exported, because callers of `handleTimeout` make it.
-@_exported public import struct Wire.OutputProgress
+@_exported public import struct MessagingWire.OutputProgress
 
 extension MQTTEngine {
     /// ``output`` was taken out to be written. Optional: it makes the time of the last packet sent, on which keep alive

@@ -1,6 +1,6 @@
 // The peer's acknowledgements, and what they make room for.
 
-import Wire
+import MessagingWire
 
 extension MQTTEngine {
     /// PUBACK, PUBREC, PUBREL or PUBCOMP arrived. Call `pump` afterwards: it may have made room.

@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 /// The MQTT protocol as a state machine, for either end of a connection and for 3.1, 3.1.1 and 5.0.
 ///

@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 /// What outlives a connection: packet identifiers, messages in flight and in the queue, identifiers of received QoS 2
 /// messages. A server moves it from the engine of one connection to the engine of the next.

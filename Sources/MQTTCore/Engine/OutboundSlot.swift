@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 /// Everything we sent, or still have to send, that has a packet identifier or waits for one.
 ///

@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 /// How many messages, and bytes of topics and payloads, may leave in a second.
 ///

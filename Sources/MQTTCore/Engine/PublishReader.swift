@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 /// Reads PUBLISH packets that can be judged by their bytes alone: whole, below 16 KiB, of QoS 0 or 1, with a topic name and
 /// less than 128 bytes of properties. Everything else, and whatever breaks the protocol, is left to the general path.

@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 /// Finds the request that a server answers by ending the connection, as it may when it does not authorize a message
 /// [MQTT-3.3.5-2], or never answers. Otherwise the client would repeat it first on each connection, and nothing else

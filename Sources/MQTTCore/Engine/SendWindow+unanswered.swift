@@ -1,6 +1,6 @@
 // What was sent on this connection and awaits an answer.
 
-import Wire
+import MessagingWire
 
 extension SendWindow {
     /// Whether nothing that was sent on this connection awaits an answer. Requests that are late do not count.

@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 /// The topic aliases that we give out on one connection: the least recently used one is given to a new topic.
 ///

@@ -1,6 +1,6 @@
 // Records as bytes: a tag, then fixed fields, big-endian; a message is kept as the PUBLISH packet that it is in 5.0.
 
-import Wire
+import MessagingWire
 
 extension MQTTStoreRecord {
     private enum Tag: UInt8 {

@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 /// Values by topic filter, found by topic name.
 ///

@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 /// Topic filters: what is subscribed to. Everything is compared as UTF-8 bytes [MQTT-4.7.3-4].
 public enum MQTTTopicFilter {

@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 /// Topic names: what a message is published to.
 public enum MQTTTopicName {

@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 /// A number for each topic name, found by the bytes of the name. A name that is found here was checked when it was added.
 ///

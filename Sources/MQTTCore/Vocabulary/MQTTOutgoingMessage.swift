@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 /// A message to publish.
 ///

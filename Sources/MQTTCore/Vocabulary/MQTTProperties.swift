@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 /// The properties of a packet of MQTT 5.0 in their order on the wire.
 ///

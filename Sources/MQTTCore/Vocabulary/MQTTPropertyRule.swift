@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 /// The specification's rules for one property: its type, and which packets may carry it how often.
 struct MQTTPropertyRule {

@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 /// Bytes from the peer that break the protocol; the connection has to be closed.
 public struct MQTTProtocolError: Error, Sendable, Hashable {

@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 /// A version of the MQTT protocol; the raw value is the protocol level that CONNECT carries.
 public enum MQTTVersion: UInt8, Sendable, Hashable, CaseIterable, Comparable {

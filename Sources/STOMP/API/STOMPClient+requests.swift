@@ -1,4 +1,4 @@
-public import Messaging
+public import MessagingShell
 import STOMPCore
 import Synchronization
 import Transport

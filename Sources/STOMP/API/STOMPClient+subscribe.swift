@@ -1,7 +1,7 @@
-public import Messaging
+public import MessagingShell
+import MessagingWire
 public import STOMPCore
 import Synchronization
-import Wire
 
 extension STOMPClient {
     /// Subscribes and returns the messages as a sequence, once the broker has confirmed the subscription.

@@ -1,9 +1,9 @@
-public import Messaging
+public import MessagingShell
+import MessagingWire
 import STOMPCore
 public import STOMPRecords
 import Synchronization
 public import Transport
-import Wire
 
 /// A client for STOMP brokers that keeps itself connected.
 ///

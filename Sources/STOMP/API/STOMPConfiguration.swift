@@ -1,7 +1,7 @@
-public import Messaging
+public import MessagingShell
+import MessagingWire
 public import STOMPCore
 public import Transport
-import Wire
 
 /// The options of a client.
 public struct STOMPConfiguration: Sendable, CustomStringConvertible {

@@ -1,6 +1,6 @@
-public import Messaging
+public import MessagingShell
+import MessagingWire
 public import STOMPCore
-import Wire
 
 /// A destination together with the type of the values that are sent to it, and their format.
 ///

@@ -1,7 +1,7 @@
-import Messaging
+import MessagingShell
+import MessagingWire
 import STOMPCore
 import Transport
-import Wire
 
 /// The errors of a user of the client, made from those of the engine and of the broker; on any thread. The core decides, and
 /// names the case.

@@ -1,7 +1,7 @@
-public import Messaging
+public import MessagingShell
+public import MessagingWire
 public import STOMPCore
 import Transport
-public import Wire
 
 /// Everything that can go wrong for a user of ``STOMPClient``: a code, and a sentence that says what happened and what to
 /// do about it.

@@ -1,6 +1,6 @@
-public import Messaging
+public import MessagingShell
+import MessagingWire
 public import STOMPCore
-import Wire
 
 /// The state of a client's connection; see ``STOMPClient/states``.
 public typealias STOMPConnectionState = ConnectionState<STOMPError>

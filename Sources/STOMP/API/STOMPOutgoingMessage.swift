@@ -1,6 +1,6 @@
-public import Messaging
+public import MessagingShell
+import MessagingWire
 import STOMPCore
-import Wire
 
 /// A message to send.
 ///

@@ -1,7 +1,7 @@
+import MessagingWire
 public import STOMPCore
 import Synchronization
 import Transport
-import Wire
 
 /// The headers of a message besides its destination.
 public struct STOMPSendOptions: Sendable, Equatable {

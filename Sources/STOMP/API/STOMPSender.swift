@@ -1,7 +1,7 @@
-import Messaging
+import MessagingShell
+import MessagingWire
 import STOMPCore
 import Transport
-import Wire
 
 /// Sends frames of a client and waits for their receipts.
 ///

@@ -1,8 +1,8 @@
-public import Messaging
+public import MessagingShell
+import MessagingWire
 import STOMPCore
 import Synchronization
 import Transport
-import Wire
 
 /// The messages that one read brought to one subscription: their records, and the bytes they point into.
 @_documentation(visibility: internal)

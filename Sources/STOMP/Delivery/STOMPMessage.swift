@@ -1,6 +1,6 @@
-public import Messaging
+public import MessagingShell
+public import MessagingWire
 public import STOMPCore
-public import Wire
 
 /// A received message: a view into the batch that it arrived in, cheap to copy and to pass on.
 ///

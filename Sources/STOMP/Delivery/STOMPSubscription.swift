@@ -1,6 +1,6 @@
-public import Messaging
+public import MessagingShell
+import MessagingWire
 public import STOMPCore
-import Wire
 
 /// The messages of one subscription, as a sequence; made by `subscribe` and `subscription` of ``STOMPClient``.
 ///

@@ -1,6 +1,6 @@
-import Messaging
+import MessagingShell
+import MessagingWire
 import STOMPCore
-import Wire
 
 /// Messages of an array with their headers; nil for those with invalid options, which are left out.
 typealias STOMPSendBatch = SendBatch<STOMPReadySend?, STOMPMachine.ReceiptAnswer>

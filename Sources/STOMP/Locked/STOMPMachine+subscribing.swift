@@ -1,4 +1,4 @@
-import Messaging
+import MessagingShell
 import STOMPCore
 
 /// Writing SUBSCRIBE; on the loop's thread (the routes live there) and under the link's lock (the engine does).

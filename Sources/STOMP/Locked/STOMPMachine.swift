@@ -1,7 +1,7 @@
-import Messaging
+import MessagingShell
+import MessagingWire
 import STOMPCore
 import Transport
-import Wire
 
 /// The engine and what the client keeps beside it. Used under the link's lock only; results that need the loop's side go
 /// into a ``STOMPAfterLock``, which is performed after the lock is released.

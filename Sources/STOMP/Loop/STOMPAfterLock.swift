@@ -1,7 +1,7 @@
-import Messaging
+import MessagingShell
+import MessagingWire
 import STOMPCore
 import Transport
-import Wire
 
 /// The results of one input of the machine. The machine fills it under the link's lock; the loop's thread performs it
 /// after the lock is released. All links of a loop share one, so its arrays are allocated once.

@@ -1,8 +1,8 @@
-import Messaging
+import MessagingShell
+import MessagingWire
 import STOMPCore
 import Synchronization
 import Transport
-import Wire
 
 /// The parts of a client, and how they are connected: the link drives the engine, the supervisor opens connections, and
 /// what happens is passed on to ``STOMPSubscriptions``.

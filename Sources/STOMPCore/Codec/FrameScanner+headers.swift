@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 /// What header text needs before it can be handed out.
 struct TextTraits {

@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 /// Finds one frame in the bytes that have come so far, and remembers how far it looked, so that a frame in a thousand
 /// reads is scanned once.

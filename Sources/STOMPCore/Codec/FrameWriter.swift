@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 /// Writes one frame into memory that was reserved for its longest form: no growth, no intermediate buffers.
 ///

@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 /// Turns bytes into frames, however they are split over reads. The engine parses in place instead; this is for tools,
 /// tests and other peers.

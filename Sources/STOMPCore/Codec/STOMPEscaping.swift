@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 /// How header names and values are escaped: a matter of the version and of the command (STOMP 1.1 and 1.2
 /// "Value Encoding").

@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 /// Reads header strings from the header lines of a frame on demand.
 ///

@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 /// The receipts awaited on one connection: thousands at once, each found in constant time by its number, in the order
 /// of sending, with one time-out for all, so that the oldest is always the next to expire.

@@ -3,7 +3,7 @@
 // The checks change nothing. They are declared as mutating because the compiler copies an engine, which is a KiB, for the
 // call of a method that only reads it.
 
-import Wire
+import MessagingWire
 
 /// Headers that an operation writes itself, or that would collide with a server's in MESSAGE.
 enum ReservedHeaders {

@@ -1,6 +1,6 @@
 // What a client reads: CONNECTED (STOMP 1.2 "Protocol Negotiation", "Heart-beating"), MESSAGE, RECEIPT, ERROR.
 
-import Wire
+import MessagingWire
 
 extension STOMPEngine {
     mutating func handleConnected(

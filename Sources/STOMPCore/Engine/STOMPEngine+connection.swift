@@ -1,7 +1,7 @@
 // The life of a connection: open, timeouts, the end.
 
 // Exported, because callers of `handleTimeout` make it.
-@_exported public import struct Wire.OutputProgress
+@_exported public import struct MessagingWire.OutputProgress
 
 extension STOMPEngine {
     /// A connection to the peer is open. A client writes CONNECT; a server awaits it.

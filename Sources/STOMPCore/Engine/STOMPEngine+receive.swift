@@ -1,6 +1,6 @@
 // What comes from the peer: one loop for both roles, frames parsed where they lie.
 
-import Wire
+import MessagingWire
 
 extension STOMPEngine {
     /// Takes `bytes`, everything that was not consumed so far, and answers how many bytes it consumed. The rest is the

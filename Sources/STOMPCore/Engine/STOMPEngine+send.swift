@@ -1,6 +1,6 @@
 // SEND: the hot operation of a client.
 
-import Wire
+import MessagingWire
 
 extension STOMPEngine {
     /// Sends a message. With a `receiptToken`, a completion with that token follows.

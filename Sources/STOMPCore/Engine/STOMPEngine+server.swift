@@ -1,6 +1,6 @@
 // What a server's side writes.
 
-import Wire
+import MessagingWire
 
 extension STOMPEngine {
     /// Answers CONNECT with CONNECTED, in the version that both sides know.

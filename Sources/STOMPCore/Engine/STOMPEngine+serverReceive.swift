@@ -1,6 +1,6 @@
 // What a server's side reads.
 
-import Wire
+import MessagingWire
 
 extension STOMPEngine {
     mutating func handleClientFrame(

@@ -1,6 +1,6 @@
 // BEGIN, COMMIT, ABORT and DISCONNECT.
 
-import Wire
+import MessagingWire
 
 /// A transaction of one connection. It is over with COMMIT, ABORT or the connection, whichever comes first
 /// (STOMP 1.2 "BEGIN"), and is refused from then on.

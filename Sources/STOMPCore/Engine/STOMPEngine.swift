@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 /// The STOMP protocol as a state machine, for either end of a connection and for 1.0, 1.1 and 1.2.
 ///

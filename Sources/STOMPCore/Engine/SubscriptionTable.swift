@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 /// The subscriptions of one connection, found by the bytes of their id in a MESSAGE without building a string.
 ///

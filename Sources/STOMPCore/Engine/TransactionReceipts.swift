@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 /// The frames of transactions whose receipts COMMIT waits for, at brokers whose receipt of COMMIT does not mean that the
 /// messages have arrived (``STOMPBrokerProfile/confirmsCommitEarly``): every SEND, and an ACK or NACK with a

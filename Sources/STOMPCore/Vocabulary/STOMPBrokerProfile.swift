@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 /// What is known about a kind of broker beyond the specification, as data. Chosen from the `server` header of
 /// CONNECTED; its contents are defaults that options may replace.

@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 /// A `content-type` header, and how a body is read as text according to it (STOMP 1.2 "Header content-type").
 ///

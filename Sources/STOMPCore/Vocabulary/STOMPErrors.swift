@@ -1,7 +1,7 @@
-public import Wire
+public import MessagingWire
 
 // Exported, so that the members of these errors can be used wherever this module is imported.
-@_exported public import struct Wire.CodedError
+@_exported public import struct MessagingWire.CodedError
 
 /// Something that the peer must not do. It ends the connection.
 public typealias STOMPProtocolError = CodedError<STOMPViolation>

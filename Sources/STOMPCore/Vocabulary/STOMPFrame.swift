@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 /// A frame: a command, ordered headers and a body of bytes.
 public struct STOMPFrame: Sendable, Hashable {

@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 /// The headers of a frame: an ordered list with lookup on top.
 ///

@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 /// The heart-beats that one side offers and requests, and the agreement of both (STOMP 1.2 "Heart-beating").
 public struct STOMPHeartBeat: Sendable, Hashable, CustomStringConvertible {

@@ -1,7 +1,7 @@
 // The sentences of an engine's errors: what happened, then what to do. The engine decides, and names the case. What the
 // hot paths may throw is not inlined there.
 
-import Wire
+import MessagingWire
 
 // MARK: The peer breaks the protocol
 

@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 /// An ERROR frame. It ends the session, whether or not the server closes the connection (STOMP 1.2 "ERROR").
 public struct STOMPServerError: Sendable, Hashable, CustomStringConvertible {

@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 /// A version of the protocol. The three share one codec; what differs is asked of the version.
 public enum STOMPVersion: UInt8, Sendable, Hashable, Comparable, CaseIterable, CustomStringConvertible {

@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 /// Which of the device's networks a connection may use, and from where it leaves. The defaults leave both to the system.
 ///

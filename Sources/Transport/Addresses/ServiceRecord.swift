@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 /// A server of a service of a domain, as DNS names it (SRV, RFC 2782).
 package struct ServiceRecord: Sendable, Hashable {

@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 /// A protocol between the stream and the engine (TLS, WebSocket, a proxy's handshake): bytes in, bytes out.
 ///

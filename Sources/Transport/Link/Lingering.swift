@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 /// Reads and drops what a peer still sends after we have written everything, until it ends. Once the peer's system has our
 /// last bytes it is given a second for that; as long as they move, they may take their time.

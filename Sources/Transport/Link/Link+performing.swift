@@ -1,5 +1,5 @@
+public import MessagingWire
 public import Synchronization
-public import Wire
 
 /// How callers reach the machine. `perform` runs on any thread, `performNow` on the loop's; the functions that are given
 /// the state are called with the lock held, and `act` after it is released.

@@ -1,5 +1,5 @@
+import MessagingWire
 import Synchronization
-import Wire
 
 /// Reading; on the loop's thread.
 extension Link where Machine: ~Copyable {

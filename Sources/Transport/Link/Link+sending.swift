@@ -1,5 +1,5 @@
+import MessagingWire
 import Synchronization
-import Wire
 
 /// Writing: on the thread that has set `state.sending`, the loop's or a caller's. With layers it is always the loop's.
 extension Link where Machine: ~Copyable {

@@ -1,5 +1,5 @@
+public import MessagingWire
 public import Synchronization
-public import Wire
 
 /// Joins a protocol machine to a stream: the machine and its outbox behind one lock, driven by one event loop.
 ///

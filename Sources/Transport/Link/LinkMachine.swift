@@ -1,5 +1,5 @@
+public import MessagingWire
 import Synchronization
-public import Wire
 
 /// What a link drives: a protocol engine with the bookkeeping of its shell (waiters, routes), all of it synchronous
 /// and called under the link's lock.

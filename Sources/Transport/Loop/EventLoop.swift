@@ -1,5 +1,5 @@
+package import MessagingWire
 import Synchronization
-package import Wire
 
 /// One thread that waits for descriptors, deadlines and posted work, and serves every connection that lives on it.
 ///

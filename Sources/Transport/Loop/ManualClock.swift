@@ -1,5 +1,5 @@
+import MessagingWire
 import Synchronization
-import Wire
 
 /// A clock for tests: its time passes only when a test advances it. Clients and brokers that are made with it run on an
 /// event loop of their own, so that keep alive, delays before an attempt, timeouts and expiry are tested in no time.

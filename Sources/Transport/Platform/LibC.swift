@@ -1,14 +1,14 @@
 // The C library of the system, chosen here for every file of the module.
 
 #if canImport(Glibc)
-    @_exported import CPosix
+    @_exported import CMessagingPosix
     @_exported import Glibc
 #elseif canImport(Musl)
-    @_exported import CPosix
+    @_exported import CMessagingPosix
     @_exported import Musl
 #elseif canImport(Android)
     @_exported import Android
-    @_exported import CPosix
+    @_exported import CMessagingPosix
 #elseif canImport(Darwin)
     @_exported import Darwin
 #else

@@ -1,5 +1,5 @@
-import HTTPCore
-import Wire
+import MessagingHTTPCore
+import MessagingWire
 
 /// CONNECT: an HTTP proxy is asked for a tunnel (RFC 9110 section 9.3.6), with Basic authentication (RFC 7617).
 struct HTTPConnect: ProxyHandshake {

@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 /// A server that opens connections to others for its clients.
 package struct ProxyServer: Sendable, Hashable, CustomStringConvertible {

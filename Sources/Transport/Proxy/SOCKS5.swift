@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 /// The client's side of SOCKS 5 (RFC 1928), with user name and password (RFC 1929).
 ///

@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 /// The attempts on all addresses of one endpoint; the first that succeeds wins, and the rest are dropped.
 final class ConnectRace: LoopHandler, @unchecked Sendable {

@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 #if canImport(Network)
     import Network

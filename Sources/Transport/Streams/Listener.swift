@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 /// Accepts connections on a TCP port of the loopback interface or on a Unix-domain socket.
 package final class Listener: LoopHandler, @unchecked Sendable {

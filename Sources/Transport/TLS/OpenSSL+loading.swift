@@ -1,5 +1,5 @@
+import MessagingWire
 import Synchronization
-import Wire
 
 /// A libssl that `dlopen` has loaded; it stays for as long as the process lives.
 // Safe to hold: the library is never unloaded.

@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 /// Turns PEM into OpenSSL's certificates and keys.
 // Safe: each BIO and container is freed by the function that makes it; certificates and keys belong to the caller, as each

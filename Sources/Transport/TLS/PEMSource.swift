@@ -1,5 +1,5 @@
-import HTTPCore
-import Wire
+import MessagingHTTPCore
+import MessagingWire
 
 /// Certificates or a key, in a file or in memory: PEM, or certificates and PKCS #12 containers as they are (DER).
 public struct PEMSource: Sendable, Hashable {

@@ -1,4 +1,4 @@
-import HTTPCore
+import MessagingHTTPCore
 
 /// What the options demand of a server beside the verification of its certificates: the same for both implementations of TLS.
 extension TLSOptions {

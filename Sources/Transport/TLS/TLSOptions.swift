@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 /// How a TLS connection is made, and what the server has to prove. The defaults verify everything.
 ///

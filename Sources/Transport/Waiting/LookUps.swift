@@ -1,5 +1,5 @@
+import MessagingWire
 import Synchronization
-import Wire
 
 /// Answers questions on threads of its own, since that blocks: never on a cooperative thread or a loop's.
 ///

@@ -1,5 +1,5 @@
+public import MessagingWire
 public import Synchronization
-public import Wire
 
 /// One caller that waits for one answer, which comes from any thread: for an operation on another thread, a table or a
 /// queue to hold.

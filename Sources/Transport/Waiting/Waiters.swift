@@ -1,5 +1,5 @@
+public import MessagingWire
 import Synchronization
-public import Wire
 
 /// A task that waits for one answer: the only owner of its continuation, which it consumes by resuming it.
 ///

@@ -1,6 +1,6 @@
-import HTTPCore
-import WebSocketCore
-import Wire
+import MessagingHTTPCore
+import MessagingWebSocketCore
+import MessagingWire
 
 /// What to report of a server that has refused a WebSocket: its words, without secrets of the request in them.
 ///

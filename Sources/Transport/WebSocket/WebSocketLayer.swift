@@ -1,6 +1,6 @@
-import HTTPCore
-import WebSocketCore
-import Wire
+import MessagingHTTPCore
+import MessagingWebSocketCore
+import MessagingWire
 
 /// The client's side of a WebSocket between a stream and an engine that reads messages as a stream of bytes.
 package final class WebSocketLayer: ByteLayer {

@@ -1,4 +1,4 @@
-import Wire
+import MessagingWire
 
 /// How a WebSocket is asked for, beyond what its URL says.
 public struct WebSocketOptions: Sendable, Equatable {

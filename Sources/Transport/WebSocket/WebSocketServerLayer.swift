@@ -1,5 +1,5 @@
-import HTTPCore
-import WebSocketCore
+import MessagingHTTPCore
+import MessagingWebSocketCore
 
 /// The server's side of a WebSocket between a stream and an engine that reads messages as a stream of bytes.
 package final class WebSocketServerLayer: ByteLayer {

@@ -1,4 +1,4 @@
-import WebSocketCore
+import MessagingWebSocketCore
 
 /// How a protocol is cut into text messages: each of its own becomes one of the WebSocket. Servers of STOMP take one frame in
 /// each, and ActiveMQ drops what follows it.

@@ -1,4 +1,4 @@
-import Messaging
+import MessagingShell
 
 /// Where the tasks of a row run.
 enum Place: String {

@@ -1,7 +1,7 @@
 import MQTTCore
-import Messaging
+import MessagingShell
+import MessagingWire
 import STOMPCore
-import Wire
 
 /// The codecs and engines by themselves, on one thread: nanoseconds of processor time and allocations for each packet.
 struct CodecRows {

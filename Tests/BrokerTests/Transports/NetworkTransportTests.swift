@@ -5,7 +5,7 @@
     import Transport
 
     @testable import MQTT
-    @testable import Messaging
+    @testable import MessagingShell
 
     /// Whole clients over Network.framework, or over its fake.
     @Suite(.serialized, .turns)

@@ -1,5 +1,5 @@
 import MQTT
-import Messaging
+import MessagingShell
 import STOMP
 import TestSupport
 import Testing

@@ -3,7 +3,7 @@ import LoopbackBroker
 import TestSupport
 import Testing
 
-@testable import DeviceSupport
+@testable import MessagingDeviceSupport
 
 /// Which broker the programs use, and where their own one listens.
 @Suite(.turns)

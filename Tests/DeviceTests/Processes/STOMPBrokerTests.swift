@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import DeviceSupport
+@testable import MessagingDeviceSupport
 
 /// A real STOMP broker of a test's own.
 enum STOMPBroker: String, Sendable, CaseIterable {

@@ -1,4 +1,4 @@
-import Messaging
+import MessagingShell
 
 /// Runs a client against a hostile server until it reports an error or the time is over.
 enum Victim {

@@ -1,5 +1,5 @@
 import MQTT
-import Messaging
+import MessagingShell
 
 extension Scenario {
     /// Proxies that misbehave; the listener is the proxy, and no server is ever reached.

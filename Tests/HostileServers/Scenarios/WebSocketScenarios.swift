@@ -1,8 +1,8 @@
 import Foundation
 import MQTT
-import Messaging
+import MessagingShell
+import MessagingWebSocketCore
 import STOMP
-import WebSocketCore
 
 extension Peer {
     /// Reads a WebSocket request and accepts it with what it offers.

@@ -1,7 +1,7 @@
 import LoopbackBroker
 import MQTT
 import MQTTCore
-import Messaging
+import MessagingShell
 import STOMP
 import TestSupport
 import Testing

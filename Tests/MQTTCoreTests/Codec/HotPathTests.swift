@@ -1,7 +1,7 @@
 import MQTTCore
+import MessagingWire
 import TestSupport
 import Testing
-import Wire
 
 @Suite("Packets in place", .heavy)
 struct HotPathTests {

@@ -1,7 +1,7 @@
 import MQTTCore
+import MessagingWire
 import TestSupport
 import Testing
-import Wire
 
 @Suite("Damaged packets", .heavy)
 struct MutationTests {

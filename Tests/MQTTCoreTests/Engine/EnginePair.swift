@@ -1,6 +1,6 @@
 import MQTTCore
+import MessagingWire
 import TestSupport
-import Wire
 
 /// A client engine and a server engine back to back in virtual time: no sockets, no threads, every byte in reach.
 final class EnginePair {

@@ -133,7 +133,7 @@ struct ObligationTableTests {
             .deletingLastPathComponent()
         let here = URL(fileURLWithPath: #filePath).lastPathComponent
         var sources = ""
-        for folder in ["MQTTCoreTests", "MQTTTests", "WebSocketCoreTests"] {
+        for folder in ["MQTTCoreTests", "MQTTTests", "MessagingWebSocketCoreTests"] {
             let files = FileManager.default.enumerator(
                 at: tests.appendingPathComponent(folder), includingPropertiesForKeys: nil)
             for case let file as URL in try #require(files)

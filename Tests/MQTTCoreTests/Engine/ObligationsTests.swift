@@ -1,7 +1,7 @@
 import MQTTCore
+import MessagingWire
 import TestSupport
 import Testing
-import Wire
 
 /// Obligations of a client that are told by a single packet, and the table of where the others are shown.
 ///

@@ -1,7 +1,7 @@
 import MQTTCore
+import MessagingWire
 import TestSupport
 import Testing
-import Wire
 
 /// What a link needs to know in order to read on while a client's own messages wait.
 @Suite("Engine: bytes of own messages")

@@ -1,7 +1,7 @@
 import MQTTCore
+import MessagingWire
 import TestSupport
 import Testing
-import Wire
 
 /// A server that ends the connection instead of answering certain requests.
 @Suite("Engine: requests that the server answers by ending the connection", .heavy)

@@ -1,6 +1,6 @@
 import MQTTCore
+import MessagingWire
 import TestSupport
-import Wire
 
 /// A client and a server, both the real engine, over a link that delivers packet by packet and may break before each, and
 /// a client whose process may die at any step.

@@ -1,5 +1,5 @@
 import MQTT
-import Messaging
+import MessagingShell
 import Synchronization
 import TestSupport
 import Testing

@@ -1,7 +1,7 @@
 import LoopbackBroker
 import MQTT
 import MQTTCore
-import Messaging
+import MessagingShell
 import TestSupport
 import Testing
 import Transport

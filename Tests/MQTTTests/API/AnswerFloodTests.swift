@@ -5,7 +5,7 @@ import Testing
 import Transport
 
 @testable import MQTT
-@testable import Messaging
+@testable import MessagingShell
 
 /// Servers that send what has to be answered, and make the answers wait.
 @Suite("Client: floods of packets that are answered", .turns)

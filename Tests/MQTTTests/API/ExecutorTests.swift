@@ -1,6 +1,6 @@
 import Foundation
 import MQTT
-import Messaging
+import MessagingShell
 import Synchronization
 import TestSupport
 import Testing

@@ -1,7 +1,7 @@
 import LoopbackBroker
 import MQTTCore
 import MQTTRecords
-import Messaging
+import MessagingShell
 import TestSupport
 import Testing
 

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @testable import MQTT
-@testable import Messaging
+@testable import MessagingShell
 @testable import Transport
 
 /// Messages that are so large that they are written from the caller's own bytes.

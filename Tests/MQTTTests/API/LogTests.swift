@@ -1,11 +1,11 @@
 import LoopbackBroker
 import MQTTCore
 import MQTTRecords
-import Messaging
+import MessagingShell
+import MessagingWire
 import TestSupport
 import Testing
 import Transport
-import Wire
 
 @testable import MQTT
 

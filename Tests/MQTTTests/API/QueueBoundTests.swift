@@ -1,5 +1,5 @@
 import MQTTCore
-import Messaging
+import MessagingShell
 import TestSupport
 import Testing
 

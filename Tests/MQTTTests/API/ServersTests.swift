@@ -1,7 +1,7 @@
 import ClientTestSupport
 import LoopbackBroker
 import MQTT
-import Messaging
+import MessagingShell
 import Synchronization
 import TestSupport
 import Testing

@@ -2,11 +2,11 @@ import ClientTestSupport
 import LoopbackBroker
 import MQTT
 import MQTTCore
+import MessagingWire
 import Synchronization
 import TestSupport
 import Testing
 import Transport
-import Wire
 
 /// Servers and addresses that accept connections and then say nothing, or send the client away.
 @Suite("Client: silent servers", .turns)

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 import Transport
 
-@testable import Messaging
+@testable import MessagingShell
 
 /// Messages of QoS 1 that wait for a slow link, and a server whose packets are there to be read meanwhile.
 @Suite("Client: slow uplinks", .turns)

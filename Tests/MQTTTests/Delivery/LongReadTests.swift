@@ -1,8 +1,8 @@
 import MQTTCore
+import MessagingWire
 import TestSupport
 import Testing
 import Transport
-import Wire
 
 @testable import MQTT
 

@@ -3,7 +3,7 @@ import MQTT
 import TestSupport
 import Testing
 
-import struct Messaging.PropertyListPayload
+import struct MessagingShell.PropertyListPayload
 
 private struct Question: Codable, Sendable, Equatable {
     var number: Int

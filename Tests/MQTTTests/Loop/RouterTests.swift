@@ -1,8 +1,8 @@
 import MQTTCore
-import Messaging
+import MessagingShell
+import MessagingWire
 import TestSupport
 import Testing
-import Wire
 
 @testable import MQTT
 

@@ -1,6 +1,6 @@
 import LoopbackBroker
 import MQTTCore
-import Messaging
+import MessagingShell
 import TestSupport
 import Testing
 

@@ -2,7 +2,7 @@ import ClientTestSupport
 import LoopbackBroker
 import MQTT
 import MQTTCore
-import Messaging
+import MessagingShell
 import TestSupport
 import Testing
 import Transport

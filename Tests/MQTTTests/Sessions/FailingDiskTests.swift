@@ -1,5 +1,5 @@
 import Foundation
-import Messaging
+import MessagingShell
 import Synchronization
 import TestSupport
 import Testing

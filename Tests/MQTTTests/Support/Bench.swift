@@ -4,7 +4,7 @@ import Synchronization
 import TestSupport
 import Transport
 
-@testable import Messaging
+@testable import MessagingShell
 
 /// A loopback broker of a test's own, and clients that reach it through memory, whose wires can be damaged.
 final class Bench: Sendable {

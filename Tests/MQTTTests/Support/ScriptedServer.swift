@@ -1,6 +1,6 @@
 import MQTT
 import MQTTCore
-import Messaging
+import MessagingShell
 import Synchronization
 import TestSupport
 import Transport

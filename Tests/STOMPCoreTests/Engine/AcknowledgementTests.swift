@@ -1,7 +1,7 @@
+import MessagingWire
 import STOMPCore
 import TestSupport
 import Testing
-import Wire
 
 @Suite(.heavy) struct AcknowledgementTests {
     private let headers = Array("subscription:s\\c1\nmessage-id:m\\c2\nack:a\\c3\ndestination:/q\n".utf8)

@@ -1,7 +1,7 @@
+import MessagingWire
 import STOMPCore
 import TestSupport
 import Testing
-import Wire
 
 @Suite(.heavy) struct DisconnectTests {
     @Test func receiptOfDisconnectIsTheEnd() throws {

@@ -1,6 +1,6 @@
+import MessagingWire
 import STOMPCore
 import TestSupport
-import Wire
 
 /// A client and a small broker back to back in virtual time, over a link that splits, delays and breaks.
 ///

@@ -1,7 +1,7 @@
+import MessagingWire
 import STOMPCore
 import TestSupport
 import Testing
-import Wire
 
 @Suite("Engine: bodies that are left out")
 struct LargeBodyTests {

@@ -1,5 +1,5 @@
+import MessagingWire
 import STOMPCore
-import Wire
 
 /// An engine under test in virtual time, with what it did as readable lines. Times are milliseconds here.
 final class ScriptedEngine {

@@ -1,7 +1,7 @@
+import MessagingWire
 import STOMPCore
 import TestSupport
 import Testing
-import Wire
 
 @Suite(.heavy) struct SubscriptionTests {
     private func message(_ subscription: String?, _ destination: String = "/q", _ body: String = "hi") -> String {

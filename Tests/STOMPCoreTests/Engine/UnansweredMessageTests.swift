@@ -1,6 +1,6 @@
+import MessagingWire
 import TestSupport
 import Testing
-import Wire
 
 @testable import STOMPCore
 

@@ -1,5 +1,5 @@
+import MessagingWire
 import TestSupport
-import Wire
 
 @testable import STOMPCore
 

@@ -1,5 +1,5 @@
 import LoopbackBroker
-import Messaging
+import MessagingShell
 import STOMP
 import STOMPCore
 import TestSupport

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 import Transport
 
-@testable import Messaging
+@testable import MessagingShell
 @testable import STOMP
 
 @Suite("Client: cancellation campaign", .turns(minutes: 60))
@@ -28,7 +28,7 @@ struct CancellationCampaignTests {
 
     @Test func `every public asynchronous function of the client has a row`() throws {
         let covered = Self.calls.reduce(into: Set<String>()) { $0.formUnion($1.covers) }
-        let calls = try PublicCalls.asynchronous(in: "STOMP", "Messaging")
+        let calls = try PublicCalls.asynchronous(in: "STOMP", "MessagingShell")
         #expect(calls.subtracting(covered).isEmpty, "without a row: \(calls.subtracting(covered))")
         #expect(covered.subtracting(calls).isEmpty, "not in the sources: \(covered.subtracting(calls))")
     }

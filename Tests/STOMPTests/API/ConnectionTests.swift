@@ -1,6 +1,6 @@
 import ClientTestSupport
 import LoopbackBroker
-import Messaging
+import MessagingShell
 import STOMP
 import Synchronization
 import TestSupport

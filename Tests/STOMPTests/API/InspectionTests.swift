@@ -1,10 +1,10 @@
 import LoopbackBroker
-import Messaging
+import MessagingShell
+import MessagingWire
 import STOMPCore
 import STOMPRecords
 import TestSupport
 import Testing
-import Wire
 
 @testable import STOMP
 

@@ -1,9 +1,9 @@
 import LoopbackBroker
-import Messaging
+import MessagingShell
+import MessagingWire
 import STOMPRecords
 import TestSupport
 import Testing
-import Wire
 
 @testable import STOMP
 

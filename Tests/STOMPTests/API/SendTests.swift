@@ -1,12 +1,12 @@
 import ClientTestSupport
 import LoopbackBroker
+import MessagingWire
 import STOMP
 import STOMPCore
 import Synchronization
 import TestSupport
 import Testing
 import Transport
-import Wire
 
 @Suite(.turns) struct SendTests {
     @Test func `an outbox without room for a byte takes one message at a time`() async throws {

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 import Transport
 
-@testable import Messaging
+@testable import MessagingShell
 
 @Suite(.turns)
 struct UnsentMessagesTests {

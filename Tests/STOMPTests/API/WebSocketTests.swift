@@ -1,8 +1,8 @@
-import HTTPCore
+import MessagingHTTPCore
+import MessagingWebSocketCore
 import TestSupport
 import Testing
 import Transport
-import WebSocketCore
 
 @testable import STOMP
 @testable import STOMPCore

@@ -1,8 +1,8 @@
-import Messaging
+import MessagingShell
+import MessagingWire
 import TestSupport
 import Testing
 import Transport
-import Wire
 
 @testable import STOMP
 

@@ -1,4 +1,4 @@
-import Messaging
+import MessagingShell
 import TestSupport
 import Testing
 import Transport

@@ -1,11 +1,11 @@
 import ClientTestSupport
 import LoopbackBroker
-import Messaging
+import MessagingShell
+import MessagingWebSocketCore
 import STOMP
 import TestSupport
 import Testing
 import Transport
-import WebSocketCore
 
 /// A client whose connections all fail.
 private func client(_ urls: [String], _ change: (inout STOMPConfiguration) -> Void) -> STOMPClient {

@@ -1,10 +1,10 @@
-import HTTPCore
+import MessagingHTTPCore
+import MessagingWebSocketCore
+import MessagingWire
 import STOMP
 import Synchronization
 import TestSupport
 import Transport
-import WebSocketCore
-import Wire
 
 /// The server's end of a WebSocket over TCP, whose messages the test cuts as it likes.
 final class FakeWebSocket: Sendable {

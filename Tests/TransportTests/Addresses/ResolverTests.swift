@@ -1,7 +1,7 @@
 import Foundation
+import MessagingWire
 import TestSupport
 import Testing
-import Wire
 
 @testable import Transport
 

@@ -1,9 +1,9 @@
+import MessagingWebSocketCore
+import MessagingWire
 import Synchronization
 import TestSupport
 import Testing
 import Transport
-import WebSocketCore
-import Wire
 
 /// A peer that makes layers answer and takes none of the answers.
 @Suite(.turns) struct AnswerFloodTests {

@@ -1,9 +1,9 @@
 import Foundation
+import MessagingWire
 import Synchronization
 import TestSupport
 import Testing
 import Transport
-import Wire
 
 /// In which order a tap sees what a link exchanges.
 @Suite(.turns) struct LinkTapTests {

@@ -1,7 +1,7 @@
+import MessagingWire
 import TestSupport
 import Testing
 import Transport
-import Wire
 
 /// What a machine is told of how far its bytes have come.
 @Suite(.turns) struct ProgressTests {

@@ -1,7 +1,7 @@
+import MessagingWire
 import TestSupport
 import Testing
 import Transport
-import Wire
 
 @Suite(.turns) struct HTTPConnectTests {
     private let proxy = ProxyServer(.http, endpoint: .host("proxy", port: 3128))

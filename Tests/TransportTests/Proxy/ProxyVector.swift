@@ -1,7 +1,7 @@
+import MessagingWire
 import TestSupport
 import Testing
 import Transport
-import Wire
 
 /// What became of a layer that was fed a proxy's answers.
 struct ProxyOutcome: Equatable, Sendable {

@@ -1,7 +1,7 @@
+import MessagingWire
 import Synchronization
 import TestSupport
 import Transport
-import Wire
 
 /// A tiny protocol for tests: complete lines are delivered, and echoed if asked for.
 struct LineMachine: LinkMachine, ~Copyable {

@@ -1,6 +1,6 @@
+import MessagingWire
 import Synchronization
 import Transport
-import Wire
 
 /// A machine that takes every byte, to see how a connection ends.
 struct SinkMachine: LinkMachine, ~Copyable {

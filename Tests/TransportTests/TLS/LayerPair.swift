@@ -1,5 +1,5 @@
+import MessagingWire
 import Transport
-import Wire
 
 /// Two layers that talk to each other in memory, in pieces of a given size.
 final class LayerPair {

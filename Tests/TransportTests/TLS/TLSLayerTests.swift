@@ -1,8 +1,8 @@
 import Foundation
+import MessagingWire
 import TestSupport
 import Testing
 import Transport
-import Wire
 
 /// Client and server side of the TLS layer back to back, without sockets.
 @Suite(.turns)

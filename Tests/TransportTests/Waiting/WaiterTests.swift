@@ -1,7 +1,7 @@
+import MessagingWire
 import Synchronization
 import TestSupport
 import Testing
-import Wire
 
 @testable import Transport
 

@@ -1,8 +1,8 @@
+import MessagingWebSocketCore
+import MessagingWire
 import TestSupport
 import Testing
 import Transport
-import WebSocketCore
-import Wire
 
 /// Servers that do not open a WebSocket, over real sockets.
 @Suite(.turns) struct WebSocketRefusalTests {

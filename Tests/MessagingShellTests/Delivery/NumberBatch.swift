@@ -1,0 +1,46 @@
+import MessagingShell
+
+/// A batch of numbers, some of which were promised to arrive; its memory shrinks with what is dropped.
+final class NumberBatch: DeliveryBatch, @unchecked Sendable {
+    // Sendable because it changes only under its queue's lock.
+    struct Entry {
+        let number: Int
+        let isPromised: Bool
+    }
+
+    private(set) var entries: [Entry]
+    var gap = 0
+    var number = 0
+    private let overhead: Int
+
+    init(_ entries: [Entry], overhead: Int = 0) {
+        self.entries = entries
+        self.overhead = overhead
+    }
+
+    convenience init(_ numbers: some Sequence<Int>, overhead: Int = 0) {
+        self.init(numbers.map { Entry(number: $0, isPromised: false) }, overhead: overhead)
+    }
+
+    var count: Int { entries.count }
+    var byteCount: Int { overhead + 10 * entries.count }
+    var numbers: [Int] { entries.map(\.number) }
+    subscript(index: Int) -> Int { entries[index].number }
+
+    func rest(from index: Int) -> NumberBatch {
+        let rest = NumberBatch(Array(entries[index...]), overhead: overhead)
+        rest.number = number
+        return rest
+    }
+
+    func dropOldest(_ count: Int) -> Int {
+        var left = count
+        let before = entries.count
+        entries.removeAll { entry in
+            guard left > 0, !entry.isPromised else { return false }
+            left -= 1
+            return true
+        }
+        return before - entries.count
+    }
+}
