@@ -107,7 +107,7 @@ struct TransactionReceipts: Sendable {
     /// numbers of awaited receipts that are in the ``ReceiptTable``, or were until their time was over.
     mutating func aborted(_ transaction: UInt32) -> [UInt64] {
         defer { forget(transaction) }
-        return frames.filter { $0.value == transaction && $0.key & Self.apart == 0 }.map(\.key).sorted()
+        return frames.filter { $0.value == transaction && $0.key & Self.apart == 0 }.map { $0.key }.sorted()
     }
 
     /// A frame of an aborted transaction was awaited with this token.
