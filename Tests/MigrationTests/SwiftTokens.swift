@@ -21,8 +21,11 @@ struct SwiftTokens {
     }
 
     /// For each byte, whether it may be part of a name: a table, because unoptimized code reads a megabyte of sources.
-    private static let partsOfNames = (0..<256).map { byte in
-        byte >= 0x80 || byte == 0x5F || (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte & ~0x20)
+    private static let partsOfNames: [Bool] = (0..<256).map { byte in
+        switch byte {
+        case 0x30...0x39, 0x41...0x5A, 0x5F, 0x61...0x7A, 0x80...: true
+        default: false
+        }
     }
 
     private static func isPartOfName(_ byte: UInt8) -> Bool { partsOfNames[Int(byte)] }

@@ -184,7 +184,8 @@ struct PublishReaderTests {
         // Those before them come first.
         #expect(engine.output.isEmpty)
         engine.acknowledge(tokens[0]...tokens[9], at: 2)
-        #expect(engine.output == (1...100).flatMap { [0x40, 2, 0, UInt8($0)] })
+        let expected: [UInt8] = (UInt8(1)...100).flatMap { [0x40, 2, 0, $0] }
+        #expect(engine.output == expected)
     }
 
     @Test func `QoS 1 beyond an enforced Receive Maximum ends the connection wherever it is found`() throws {

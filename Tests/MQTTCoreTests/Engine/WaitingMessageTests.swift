@@ -74,7 +74,7 @@ struct WaitingMessageTests {
             pair.advance(seconds: 0)
             searches += 1
         }
-        #expect(pair.client.completions.map(\.token) == (0..<1_000).map { UInt64($0) })
+        #expect(pair.client.completions.map(\.token) == Array(UInt64(0)..<1_000))
         #expect((9...12).contains(searches), "\(searches)")
     }
 

@@ -72,7 +72,7 @@ struct TopicTests {
             ("a/+", "a/$x", true), ("$share/g/a/+", "a/b", true), ("$share/g/#", "$SYS", false),
             ("\u{E9}", "e\u{301}", false), ("+/c", "a/\u{301}b/c", false), ("+/+/c", "a/\u{301}b/c", true),
             ("//", "//", true), ("//", "/", false), ("+/+/+", "//", true),
-        ])
+        ] as [(String, String, Bool)])
     func matching(filter: String, topic: String, expected: Bool) {
         #expect(MQTTTopicFilter.matches(filter, topic: topic) == expected)
         #expect((MQTTTopicFilter.captures(of: filter, in: topic) != nil) == expected)
@@ -87,7 +87,7 @@ struct TopicTests {
             ("a/+/c", "a/b/c", ["b"]), ("a/+/c/#", "a/b/c/d/e", ["b", "d/e"]), ("#", "a/b", ["a/b"]),
             ("a/#", "a", [""]), ("a/#", "a/", [""]), ("a", "a", []), ("+/+", "/x", ["", "x"]),
             ("$share/g/+/x", "ö/x", ["ö"]), ("/mwm/+/motion", "/mwm/7f/motion", ["7f"]),
-        ])
+        ] as [(String, String, [String])])
     func captures(filter: String, topic: String, expected: [String]) {
         #expect(MQTTTopicFilter.captures(of: filter, in: topic) == expected)
     }

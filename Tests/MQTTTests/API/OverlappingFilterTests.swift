@@ -204,7 +204,7 @@ struct OverlappingFilterTests {
         let messages = try await client.subscribe(
             to: ["a/+", "a/#", "+/b"].map { MQTTSubscriptionRequest(filter: $0, qos: qos) })
         for number in 0..<100 { try await client.publish("\(number)", to: "a/b", qos: qos) }
-        #expect(try await texts(messages, until: "99") == (0..<100).map(String.init))
+        #expect(try await texts(messages, until: "99") == (0..<100).map { "\($0)" })
         await client.disconnect()
         await bench.stop()
     }

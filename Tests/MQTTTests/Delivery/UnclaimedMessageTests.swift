@@ -78,7 +78,7 @@ struct UnclaimedMessageTests {
         let messages = await client.unmatchedMessages(acknowledgement: .manual)
         try await client.connect()
         let received = try await messages.first(30)
-        #expect(received.map { $0.bytes[0] } == (1...30).map { UInt8($0) })
+        #expect(received.map { $0.bytes[0] } == Array(UInt8(1)...30))
         #expect(server.connectionCount == 1)
         #expect(client.state.isConnected)
         await client.disconnect()

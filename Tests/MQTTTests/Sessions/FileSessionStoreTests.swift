@@ -195,7 +195,7 @@ struct FileSessionStoreTests {
             }
             let stored = try reader.open()
             let before = ends.count { $0 <= bit / 8 }
-            #expect(stored.records == (1...6).prefix(before).map { message(UInt64($0)) }, "bit \(bit)")
+            #expect(stored.records == (UInt64(1)...6).prefix(before).map { message($0) }, "bit \(bit)")
             #expect(stored.damage?.offset == (before == 0 ? 8 : ends[before - 1]), "bit \(bit)")
             #expect(stored.damage.map { $0.offset + $0.bytesLost } == whole.count)
             reader.close()
@@ -219,7 +219,7 @@ struct FileSessionStoreTests {
         writer.close()
         let stored = try store(scratch).open()
         #expect(stored.clientID == "me")
-        #expect(stored.records == (4996...5000).map { message(UInt64($0), size: 100) })
+        #expect(stored.records == (UInt64(4996)...5000).map { message($0, size: 100) })
     }
 
     /// Each run writes less than the log has already.
