@@ -4,11 +4,18 @@ public import Testing
 public struct OptionRow: Sendable, CustomTestStringConvertible {
     /// As in the configuration; options of a struct that the configuration holds follow its name and a dot.
     public let name: String
-    public let check: @Sendable () async throws -> Void
+    /// Nil if another test shows the effect.
+    public let check: (@Sendable () async throws -> Void)?
 
     public init(_ name: String, _ check: @escaping @Sendable () async throws -> Void) {
         self.name = name
         self.check = check
+    }
+
+    /// An option whose effect a test shows that is run by itself: it fails when the option has none.
+    public init<Suite, Test>(_ name: String, shownBy _: (Suite) -> Test) {
+        self.name = name
+        check = nil
     }
 
     public var testDescription: String { name }

@@ -62,14 +62,11 @@ extension OptionTableTests {
         OptionRow("maximumPacketSize") {
             try await verify(connect { $0.maximumPacketSize = 7_000 }.properties.maximumPacketSize == 7_000)
         },
-        OptionRow("maximumControlPacketSize") {
-            try await TimeToConnectTests().`the largest control packet is an option`()
-        },
-        OptionRow("dropsInvalidMessages") {
-            try await BlockedSessionTests()
-                .`with dropsInvalidMessages such a message is acknowledged, dropped and reported`(
-                    version: .v5_0, qos: .atLeastOnce)
-        },
+        OptionRow("maximumControlPacketSize", shownBy: TimeToConnectTests.`the largest control packet is an option`),
+        OptionRow(
+            "dropsInvalidMessages",
+            shownBy: BlockedSessionTests
+                .`with dropsInvalidMessages such a message is acknowledged, dropped and reported`),
         OptionRow("topicAliasMaximum") {
             try await verify(connect { $0.topicAliasMaximum = 7 }.properties.topicAliasMaximum == 7)
         },

@@ -10,28 +10,22 @@ import Transport
 extension OptionTableTests {
     /// Options of how a connection comes about.
     static let connectingRows: [OptionRow] = [
-        OptionRow("fallbackVersions") {
-            try await ConnectingTests()
-                .`falls back to the versions that are allowed, and stays with what the server takes`()
-        },
-        OptionRow("credentialsProvider") {
-            try await ReconnectTests().`credentials are asked for before every attempt`()
-        },
-        OptionRow("connectProvider") {
-            try await ReconnectTests().`each CONNECT may be changed`(version: .v5_0)
-        },
-        OptionRow("authentication") {
-            try await ConnectingTests().`authenticates in steps, and renews it, also when the server asks`()
-        },
-        OptionRow("authentication.respond") {
-            try await ConnectingTests().`an authentication that fails on this side ends the attempt for good`()
-        },
-        OptionRow("authentication.verify") {
-            try await ConnectingTests().`the server's last data are verified before the app trusts it`()
-        },
-        OptionRow("followsRedirects") {
-            try await ConnectingTests().`goes where the server sends it, if that is allowed`(allowed: true)
-        },
+        OptionRow(
+            "fallbackVersions",
+            shownBy: ConnectingTests
+                .`falls back to the versions that are allowed, and stays with what the server takes`),
+        OptionRow("credentialsProvider", shownBy: ReconnectTests.`credentials are asked for before every attempt`),
+        OptionRow("connectProvider", shownBy: ReconnectTests.`each CONNECT may be changed`),
+        OptionRow(
+            "authentication",
+            shownBy: ConnectingTests.`authenticates in steps, and renews it, also when the server asks`),
+        OptionRow(
+            "authentication.respond",
+            shownBy: ConnectingTests.`an authentication that fails on this side ends the attempt for good`),
+        OptionRow(
+            "authentication.verify",
+            shownBy: ConnectingTests.`the server's last data are verified before the app trusts it`),
+        OptionRow("followsRedirects", shownBy: ConnectingTests.`goes where the server sends it, if that is allowed`),
     ]
 
     /// Options of which server is reached, and by which way.

@@ -105,9 +105,9 @@ extension OptionTableTests {
             }
             #expect(waits.count == 2 && waits.allSatisfy { $0 > .zero && $0 <= .milliseconds(1) })
         },
-        OptionRow("reconnect.maximumConnectionAge") {
-            try await MovingTests().`a connection that has reached its age is followed by another one`()
-        },
+        OptionRow(
+            "reconnect.maximumConnectionAge",
+            shownBy: MovingTests.`a connection that has reached its age is followed by another one`),
         OptionRow("reconnect.maximumAttempts") {
             try await verify(waitsAfterCuts { $0.maximumAttempts = 0 } == [])
         },

@@ -33,9 +33,7 @@ private func takesMessage(_ change: (inout STOMPLimits) -> Void) async throws ->
 extension OptionTableTests {
     /// Options of what is awaited and held.
     static let boundRows: [OptionRow] = [
-        OptionRow("messageHook") {
-            try await MessageHookTests().`every way to send passes the hook once, with its outcome`()
-        },
+        OptionRow("messageHook", shownBy: MessageHookTests.`every way to send passes the hook once, with its outcome`),
         OptionRow("limits") {
             try await verify(takesMessage { _ in })
             try await verify(
@@ -99,10 +97,10 @@ extension OptionTableTests {
             connection.close()
             await client.disconnect()
         },
-        OptionRow("maximumOutboxBytes") { try await SendTests().outboxThatIsFullSuspendsTheSender() },
-        OptionRow("maximumUnreadBytes") {
-            try await SubscriptionTests()
-                .`reading pauses when all subscriptions together have too much unread, and nothing is lost`()
-        },
+        OptionRow("maximumOutboxBytes", shownBy: SendTests.outboxThatIsFullSuspendsTheSender),
+        OptionRow(
+            "maximumUnreadBytes",
+            shownBy: SubscriptionTests
+                .`reading pauses when all subscriptions together have too much unread, and nothing is lost`),
     ]
 }

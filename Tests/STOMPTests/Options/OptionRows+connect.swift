@@ -45,8 +45,6 @@ extension OptionTableTests {
             }
             #expect(lines.contains(#"passcode:a\\b"#))
         },
-        OptionRow("credentialsProvider") {
-            try await ConnectionTests().refusedCredentialsAskForFreshOnesOnceAndThenStop()
-        },
+        OptionRow("credentialsProvider", shownBy: ConnectionTests.refusedCredentialsAskForFreshOnesOnceAndThenStop),
     ]
 }

@@ -22,7 +22,7 @@ struct OptionTableTests {
         #expect(Set(rows).subtracting(names).sorted() == [])
     }
 
-    @Test(arguments: rows) func `has an effect`(_ row: OptionRow) async throws {
-        try await row.check()
+    @Test(arguments: rows.filter { $0.check != nil }) func `has an effect`(_ row: OptionRow) async throws {
+        try await row.check?()
     }
 }
