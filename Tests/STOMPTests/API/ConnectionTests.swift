@@ -431,33 +431,6 @@ import Transport
         }
     }
 
-    @Test func fixedCredentialsThatAreRefusedAreNotTriedAgain() async throws {
-        var options = LoopbackBrokerOptions()
-        options.users = [.init(name: "ann", password: "secret")]
-        try await withBroker(options) { broker in
-            let client = broker.client {
-                $0.reconnect.firstConnectAttempts = nil
-                $0.credentials = Credentials(userName: "ann", password: "guess")
-            }
-            await expectError(.badCredentials) { try await client.connect() }
-            #expect(broker.statistics.connections == 1)
-        }
-    }
-
-    @Test func refusalForAnotherReasonIsTriedAgain() async throws {
-        try await withBroker { broker in
-            broker.changeFaults { $0.refusesConnections = true }
-            let once = broker.client()
-            await expectError(.refused) { try await once.connect() }
-            let patient = broker.client { $0.reconnect.firstConnectAttempts = nil }
-            let connecting = Task { try await patient.connect() }
-            #expect(await eventually { broker.statistics.connections >= 3 })
-            broker.changeFaults { $0.refusesConnections = false }
-            try await connecting.value
-            await patient.disconnect()
-        }
-    }
-
     @Test func serverOfAVersionThatWasNotOfferedIsLeft() async throws {
         let server = FakeServer()
         let client = server.client { $0.versions = [.v12] }

@@ -119,19 +119,6 @@ import Transport
         }
     }
 
-    @MainActor @Test func theMainActorSendsWithoutLeaving() async throws {
-        try await withBroker { broker in
-            let client = try await broker.connected()
-            let messages = try await client.subscribe(to: "/queue/main")
-            for number in 0..<100 {
-                try await client.send("\(number)", to: "/queue/main")
-                MainActor.assertIsolated()
-            }
-            #expect(try await messages.texts(100) == (0..<100).map { "\($0)" })
-            await client.disconnect()
-        }
-    }
-
     @Test func manyReceiptsAreAwaitedAtOnce() async throws {
         try await withBroker { broker in
             let client = try await broker.connected()
@@ -427,16 +414,6 @@ import Transport
         #expect(provided.load(ordering: .relaxed) == 0)
         #expect(server.count == 0)
         await expectError(.badURL) { try await STOMPClient("stomp//nowhere").connect() }
-    }
-
-    @Test func withoutAConnectionNothingIsSent() async throws {
-        let client = FakeServer().client()
-        await expectError(.notConnected) { try await client.send("x", to: "/queue/q") }
-        await expectError(.notConnected) { try await client.sendAndConfirm("x", to: "/queue/q") }
-        await expectError(.notConnected) { _ = try await client.subscribe(to: "/queue/q") }
-        await expectError(.notConnected) { _ = try await client.request("x", to: "/queue/q") }
-        await expectError(.notConnected) { try await client.withTransaction { _ in } }
-        await client.disconnect()
     }
 
     @Test func `a client is released although its receipts are kept`() async throws {
