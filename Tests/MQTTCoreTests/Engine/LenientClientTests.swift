@@ -55,19 +55,6 @@ import Testing
         #expect(connack.reasonCode == .notAuthorized)
     }
 
-    @Test func `a return code that 3_1_1 does not define is a refusal`() throws {
-        let pair = EnginePair(version: .v3_1_1)
-        pair.serverAnswers = false
-        try pair.connect()
-        send([0x20, 2, 0, 6], pair)
-        guard case .connectionRefused(let connack)? = pair.client.events.last else {
-            Issue.record("\(pair.client.events)")
-            return
-        }
-        #expect(connack.reasonCode.rawValue == 6)
-        #expect(pair.client.shouldClose)
-    }
-
     @Test(arguments: MQTTVersion.allCases, 0...3)
     func `UNSUBACK completes with any number of codes`(version: MQTTVersion, count: Int) throws {
         let pair = try Self.pair(version)

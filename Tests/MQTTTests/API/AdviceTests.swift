@@ -178,7 +178,10 @@ struct AdviceTests {
         #expect(subscribing?.message.contains("Shorten the filters") == true)
         #expect(subscribing?.message.contains("payload") == false)
         let publishing = await error { () throws(MQTTError) in try await client.publish(long, to: "a") }
+        #expect(publishing?.code == .notAllowed)
+        #expect(publishing?.message.contains("would have 207 bytes; the maximum packet size is 100.") == true)
         #expect(publishing?.message.contains("Split the payload.") == true)
+        #expect(client.state.isConnected)
         await client.disconnect()
     }
 

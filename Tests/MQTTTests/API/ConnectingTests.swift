@@ -88,18 +88,6 @@ struct ConnectingTests {
         await client.disconnect()
     }
 
-    @Test func `without a fallback a refused version is permanent`() async throws {
-        let server = ScriptedServer { step in
-            if case .connectReceived = step.event { step.refuse(.unsupportedProtocolVersion) }
-        }
-        let client = server.client {
-            $0.version = .v5_0
-            $0.reconnect.firstConnectAttempts = nil
-        }
-        await #expect { try await client.connect() } throws: { ($0 as? MQTTError)?.code == .unsupportedVersion }
-        #expect(server.connectionCount == 1)
-    }
-
     @Test(arguments: [true, false])
     func `goes where the server sends it, if that is allowed`(allowed: Bool) async throws {
         let bench = try await Bench { $0.mqttPort = .free }

@@ -278,20 +278,4 @@ struct EnqueueTests {
         await other.disconnect()
         await bench.stop()
     }
-
-    @Test func `what the server refuses later is told`() async throws {
-        let bench = try await Bench { $0.limits.maximumPacketSize = 1000 }
-        let client = bench.client { $0.version = .v5_0 }
-        var events = client.events.makeAsyncIterator()
-        try await client.enqueue(MQTTOutgoingMessage([UInt8](repeating: 0, count: 2000), to: "a"))
-        try await client.connect()
-        while let event = await events.next() {
-            if case .undelivered(let error) = event {
-                #expect(error.code == .notAllowed && error.reasonCode == .packetTooLarge)
-                break
-            }
-        }
-        await client.disconnect()
-        await bench.stop()
-    }
 }

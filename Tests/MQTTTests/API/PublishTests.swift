@@ -46,21 +46,6 @@ struct PublishTests {
         await bench.stop()
     }
 
-    @Test func `properties travel with a message of 5.0`() async throws {
-        let bench = try await Bench()
-        let client = try await bench.connected { $0.version = .v5_0 }
-        let messages = try await client.subscribe(to: "a")
-        var properties = MQTTProperties()
-        properties.contentType = "text/plain"
-        properties.userProperties = [.init("x", "1"), .init("x", "2")]
-        try await client.publish("hello", to: "a", qos: .atLeastOnce, properties: properties)
-        let message = try #require(try await messages.first(1).first)
-        #expect(message.properties.contentType == "text/plain")
-        #expect(message.properties.userProperties.map(\.value) == ["1", "2"])
-        await client.disconnect()
-        await bench.stop()
-    }
-
     @Test func `an empty payload is a message, and a retained one is delivered to later subscribers`() async throws {
         let bench = try await Bench()
         let client = try await bench.connected()
@@ -173,19 +158,6 @@ struct PublishTests {
             #expect(number > last[topic] ?? -1)
             last[topic] = number
         }
-        await client.disconnect()
-        await bench.stop()
-    }
-
-    @Test @MainActor func `a loop on the main actor publishes without leaving it`() async throws {
-        let bench = try await Bench()
-        let client = try await bench.connected()
-        let messages = try await client.subscribe(to: "main")
-        for number in 0..<500 {
-            try await client.publish("\(number)", to: "main")
-            MainActor.assertIsolated()
-        }
-        #expect(try await messages.first(500).map(\.text) == (0..<500).map { "\($0)" })
         await client.disconnect()
         await bench.stop()
     }

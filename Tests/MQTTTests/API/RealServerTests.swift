@@ -150,27 +150,6 @@ struct RealServerTests {
         await client.disconnect()
     }
 
-    @Test func `a message with properties that it must not have is dropped`() async throws {
-        let poison = Self.message(Array("a".utf8), .v5_0, properties: [0x11, 0, 0, 0, 10])
-        let server = Self.server(behindConnack: poison + Self.message([], .v5_0))
-        let client = server.client {
-            $0.version = .v5_0
-            $0.dropsInvalidMessages = true
-        }
-        var events = client.events.makeAsyncIterator()
-        try await client.connect()
-        var topics: [String] = []
-        while topics.count < 2, let event = await events.next() {
-            if case .invalidMessageDropped(let topic, _) = event { topics.append(topic) }
-            if case .connectionLost(let error) = event {
-                Issue.record(error)
-                break
-            }
-        }
-        #expect(topics == ["a", ""])
-        await client.disconnect()
-    }
-
     // MARK: Other packets
 
     @Test func `a violation after CONNACK names the packet and does not doubt the port`() async throws {
@@ -243,40 +222,7 @@ struct RealServerTests {
         #expect(message.contains("SUBACK for 'a'") && !message.contains("maximumFiltersPerRequest"), "\(message)")
     }
 
-    @Test func `UNSUBACK with a code before 5_0 ends the subscription and nothing else`() async throws {
-        let server = ScriptedServer { step in
-            switch step.event {
-            case .connectReceived: step.accept()
-            case .subscribeReceived(let packet):
-                step.perform { machine in
-                    try? machine.engine.acknowledgeSubscribe(
-                        packet.packetID, codes: [.success], at: MonotonicClock.now)
-                }
-            case .unsubscribeReceived(let packet):
-                let id = packet.packetID
-                step.perform { $0.engine.output += [0xB0, 3, UInt8(id >> 8), UInt8(id & 0xFF), 0] }
-            default: break
-            }
-        }
-        let client = server.client { $0.version = .v3_1_1 }
-        try await client.connect()
-        let subscription = try await client.subscribe(to: "a")
-        try await subscription.unsubscribe()
-        #expect(client.state.isConnected && server.connectionCount == 1)
-        await client.disconnect()
-    }
-
     // MARK: CONNACK
-
-    @Test func `Session Present after a clean session does not keep a client of 3_1_1 from connecting`() async throws {
-        let server = ScriptedServer { step in
-            guard case .connectReceived = step.event else { return }
-            step.perform { $0.engine.output += [0x20, 2, 1, 0] }
-        }
-        let client = server.client { $0.version = .v3_1_1 }
-        try await client.connect()
-        await client.suspend()
-    }
 
     @Test(arguments: [MQTTVersion.v3_1, .v3_1_1])
     func `return codes that the version does not define are refusals`(version: MQTTVersion) async throws {
@@ -291,12 +237,6 @@ struct RealServerTests {
         #expect(await failure(0xC0)?.message.contains("return code 192, which") == true)
         #expect(await failure(0x87)?.code == .badCredentials)
         #expect(await failure(0x89)?.message.contains("server busy (0x89)") == true)
-    }
-
-    @Test func `a refusal with Session Present stops a client whose credentials are wrong`() async throws {
-        let client = Self.server(answeringConnect: [0x20, 2, 1, 5]).client { $0.version = .v3_1_1 }
-        let refused = await error { () throws(MQTTError) in try await client.connect() }
-        #expect(refused?.code == .badCredentials)
     }
 
     @Test func `Maximum QoS 2 does not keep a client of 5_0 from connecting`() async throws {

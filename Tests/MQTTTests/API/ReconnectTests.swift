@@ -32,33 +32,6 @@ struct ReconnectTests {
         await bench.stop()
     }
 
-    @Test func `a session that the server kept is not subscribed again, and its messages come`() async throws {
-        let bench = try await Bench()
-        let client = try await bench.connected("kept") {
-            $0.version = .v5_0
-            $0.sessionExpiry = .seconds(60)
-        }
-        let sender = try await bench.connected()
-        let arrivals = bench.broker.arrivals()
-        let messages = try await client.subscribe(to: "a", qos: .atLeastOnce)
-        bench.setNetwork(up: false)
-        await bench.cut()
-        #expect(await eventually { !client.state.isConnected && !sender.state.isConnected })
-        var events = client.events.makeAsyncIterator()
-        bench.setNetwork(up: true)
-        try await sender.publish("while away", to: "a", qos: .atLeastOnce)
-        #expect(try await messages.first(1).first?.text == "while away")
-        var info: MQTTConnectionInfo?
-        while info == nil, let event = await events.next() {
-            if case .connected(let news) = event { info = news }
-        }
-        #expect(info?.sessionPresent == true)
-        await client.disconnect()
-        await sender.disconnect()
-        await bench.stop()
-        #expect(await arrivals.reduce(0) { $1.packet == .mqtt(.subscribe) ? $0 + 1 : $0 } == 1)
-    }
-
     @Test(arguments: [MQTTVersion.v3_1_1, .v5_0], [QoS.atLeastOnce, .exactlyOnce])
     func `cuts at any byte lose nothing and repeat nothing of QoS 2`(version: MQTTVersion, qos: QoS) async throws {
         let bench = try await Bench()
@@ -100,24 +73,6 @@ struct ReconnectTests {
         await bench.stop()
     }
 
-    @Test func `a subscription made while offline takes effect with the next connection`() async throws {
-        let bench = try await Bench()
-        let client = try await bench.connected()
-        bench.setNetwork(up: false)
-        await bench.cut()
-        #expect(await eventually { !client.state.isConnected })
-        let subscribing = Task { try await client.subscribe(to: "a") }
-        let publishing = Task { try await client.publish("x", to: "b", qos: .atLeastOnce) }
-        try await Task.sleep(for: .milliseconds(30))
-        bench.setNetwork(up: true)
-        let messages = try await subscribing.value
-        #expect(try await publishing.value.isError == false)
-        try await client.publish("y", to: "a", qos: .atLeastOnce)
-        #expect(try await messages.first(1).first?.text == "y")
-        await client.disconnect()
-        await bench.stop()
-    }
-
     @Test func `a subscription refused after a reconnect throws, and the event names it`() async throws {
         let bench = try await Bench()
         let client = try await bench.connected()
@@ -152,33 +107,6 @@ struct ReconnectTests {
         #expect(client.state.isConnected)
         await client.disconnect()
         await broker.stop()
-    }
-
-    @Test func `a server that does not answer CONNECT is given up in time`() async throws {
-        let bench = try await Bench { $0.faults.ignoresConnect = true }
-        let client = bench.client { $0.connectTimeout = .milliseconds(100) }
-        await #expect { try await client.connect() } throws: { ($0 as? MQTTError)?.code == .timedOut }
-        await bench.stop()
-    }
-
-    @Test func `refusals are told apart: credentials are permanent, an unavailable server is not`() async throws {
-        let bench = try await Bench { $0.users = [.init(name: "ann", password: "right")] }
-        let wrong = bench.client {
-            $0.credentials = Credentials(userName: "ann", password: "wrong")
-            $0.reconnect.firstConnectAttempts = nil
-        }
-        await #expect { try await wrong.connect() } throws: { ($0 as? MQTTError)?.code == .badCredentials }
-        bench.broker.changeFaults { $0.refusesConnections = true }
-        let right = bench.client {
-            $0.credentials = Credentials(userName: "ann", password: "right")
-            $0.reconnect.firstConnectAttempts = nil
-        }
-        let connecting = Task { try await right.connect() }
-        try await Task.sleep(for: .milliseconds(50))
-        bench.broker.changeFaults { $0.refusesConnections = false }
-        try await connecting.value
-        await right.disconnect()
-        await bench.stop()
     }
 
     @Test func `credentials are asked for before every attempt`() async throws {

@@ -159,14 +159,16 @@ struct RequestSizeTests {
         let four = try await client.subscribe(to: MQTTTopic<Int>("topic", as: .json, qos: .atMostOnce))
         let five = try await client.subscribe(to: [MQTTSubscriptionRequest(filter: "request")])
         let named = try await client.subscribe(to: "named", qos: .exactlyOnce)
+        let lower = try await client.subscribe(to: MQTTTopic.text("lower"), qos: .atMostOnce)
         let asked = strict.seen.withLock {
             $0.subscribed.flatMap { $0.filters.map { [$0.filter, "\($0.qos.rawValue)"] } }
         }
         let expected = [
             ["plain", "1"], ["value", "1"], ["text", "1"], ["topic", "1"], ["request", "1"], ["named", "2"],
+            ["lower", "0"],
         ]
         #expect(asked == expected)
-        withExtendedLifetime((one, two, three, four, five, named)) {}
+        withExtendedLifetime((one, two, three, four, five, named, lower)) {}
         await client.disconnect()
     }
 

@@ -195,16 +195,17 @@ struct ServersTests {
         await client.disconnect()
     }
 
-    @Test func `a version that no server supports stops the client after one round`() async throws {
+    @Test(arguments: [["mqtt://one"], ["mqtt://one", "mqtt://two"]])
+    func `a version that no server supports stops the client after one round`(servers: [String]) async throws {
         let server = ScriptedServer { step in
             if case .connectReceived = step.event { step.refuse(.unsupportedProtocolVersion) }
         }
-        let client = server.client(["mqtt://one", "mqtt://two"]) {
+        let client = server.client(servers) {
             $0.version = .v5_0
             $0.reconnect.firstConnectAttempts = nil
         }
         await #expect { try await client.connect() } throws: { ($0 as? MQTTError)?.code == .unsupportedVersion }
-        #expect(server.connectionCount == 2)
+        #expect(server.connectionCount == servers.count)
     }
 
     @Test func `a server that the client was sent to, and that is gone, is passed over`() async throws {

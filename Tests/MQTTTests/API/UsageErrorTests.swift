@@ -39,21 +39,6 @@ struct UsageErrorTests {
         await bench.stop()
     }
 
-    @Test func `a packet larger than the server takes names both sizes`() async throws {
-        let bench = try await Bench { $0.limits.maximumPacketSize = 1000 }
-        let client = try await bench.connected { $0.version = .v5_0 }
-        for qos in QoS.allCases {
-            let error = await error { () throws(MQTTError) in
-                try await client.publish([UInt8](repeating: 0, count: 2000), to: "a", qos: qos)
-            }
-            #expect(error?.code == .notAllowed)
-            #expect(error?.message.contains("1000") == true)
-        }
-        #expect(client.state.isConnected)
-        await client.disconnect()
-        await bench.stop()
-    }
-
     @Test func `a QoS above the server's maximum, and retained messages that it does not keep`() async throws {
         let server = ScriptedServer { step in
             guard case .connectReceived = step.event else { return }
@@ -73,45 +58,6 @@ struct UsageErrorTests {
         await client.disconnect()
     }
 
-    @Test func `QoS 0 without a connection, and subscribing before the first one`() async throws {
-        let bench = try await Bench()
-        let client = bench.client()
-        let publishing = await error { () throws(MQTTError) in try await client.publish("x", to: "a") }
-        #expect(publishing?.code == .notConnected)
-        #expect(publishing?.message.contains("connect()") == true)
-        let subscribing = await error { () throws(MQTTError) in _ = try await client.subscribe(to: "a") }
-        #expect(subscribing?.code == .notConnected)
-        #expect(subscribing?.message.contains("connect()") == true)
-        await bench.stop()
-    }
-
-    @Test func `a full queue names its limit`() async throws {
-        let bench = try await Bench()
-        let client = try await bench.connected { $0.maximumQueuedMessages = 3 }
-        bench.setNetwork(up: false)
-        await bench.cut()
-        #expect(await eventually { !client.state.isConnected })
-        let waiting = (0..<3).map { number in
-            Task { try await client.publish("\(number)", to: "a", qos: .atLeastOnce) }
-        }
-        var refusal: MQTTError?
-        #expect(
-            await eventually {
-                let task = Task { () -> MQTTError? in
-                    await error { () throws(MQTTError) in try await client.publish("x", to: "a", qos: .atLeastOnce) }
-                }
-                try? await Task.sleep(for: .milliseconds(20))
-                task.cancel()
-                refusal = await task.value
-                return refusal?.code == .queueFull
-            })
-        #expect(refusal?.message.contains("holds 3 messages") == true)
-        #expect(refusal?.message.contains("queueOverflow") == true)
-        await client.disconnect()
-        for task in waiting { _ = await task.result }
-        await bench.stop()
-    }
-
     @Test(arguments: [MQTTVersion.v3_1, .v3_1_1])
     func `a client identifier that the version does not allow`(version: MQTTVersion) async throws {
         let bench = try await Bench()
@@ -122,23 +68,6 @@ struct UsageErrorTests {
         let error = await error { () throws(MQTTError) in try await client.connect() }
         #expect(error?.code == .invalidRequest)
         #expect(error?.message.contains("client identifier") == true)
-        await bench.stop()
-    }
-
-    @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])
-    func `a will that cannot be said`(version: MQTTVersion) async throws {
-        let bench = try await Bench()
-        for will in [MQTTWill([], to: "a/#"), MQTTWill([], to: "")] {
-            let client = bench.client {
-                $0.will = will
-                $0.version = version
-                // A permanent mistake is not tried again.
-                $0.reconnect.firstConnectAttempts = nil
-            }
-            let error = await error { () throws(MQTTError) in try await client.connect() }
-            #expect(error?.code == .invalidRequest)
-        }
-        #expect(bench.broker.sessionCount == 0)
         await bench.stop()
     }
 
@@ -176,13 +105,6 @@ struct UsageErrorTests {
         #expect(try await connecting(.v5_0, expiry: .milliseconds(1), delay: .seconds(1)) == nil)
         #expect(try await connecting(.v5_0, expiry: .seconds(1), delay: .milliseconds(1001))?.code == .invalidRequest)
         await bench.stop()
-    }
-
-    @Test func `a URL that is none`() async throws {
-        let client = MQTTClient("nonsense")
-        let error = await error { () throws(MQTTError) in try await client.connect() }
-        #expect(error?.code == .badURL)
-        #expect(error?.message.contains("scheme") == true)
     }
 
     @Test func `properties before 5.0`() async throws {

@@ -3,7 +3,7 @@ import MQTT
 import TestSupport
 import Testing
 
-@Suite("Delivery: captures, several filters, values, requests", .turns)
+@Suite("Delivery: captures, several filters, requests", .turns)
 struct FeatureTests {
     @Test func `captures are what the wildcards stand for`() async throws {
         let bench = try await Bench()
@@ -44,62 +44,6 @@ struct FeatureTests {
             ($0 as? MQTTError)?.code == .refused
         }
         await #expect { _ = try await client.subscribe(to: []) } throws: { ($0 as? MQTTError)?.code == .invalidRequest }
-        await client.disconnect()
-        await bench.stop()
-    }
-
-    @Test func `what matches no subscription is visible`() async throws {
-        let bench = try await Bench()
-        let sender = try await bench.connected()
-        let first = try await bench.connected("left") { $0.cleanStart = false }
-        let old = try await first.subscribe(to: "old", qos: .atLeastOnce)
-        await first.disconnect()
-        for try await _ in old {}
-        try await sender.publish("left over", to: "old", qos: .atLeastOnce)
-        let second = bench.client("left") { $0.cleanStart = false }
-        let rest = await second.unmatchedMessages()
-        try await second.connect()
-        #expect(try await rest.first(1).first?.text == "left over")
-        await second.disconnect()
-        await sender.disconnect()
-        await bench.stop()
-    }
-
-    private struct Reading: Codable, Sendable, Equatable {
-        var name: String
-        var value: Double
-    }
-
-    @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])
-    func `values travel as JSON, and what is none is an element`(version: MQTTVersion) async throws {
-        let bench = try await Bench()
-        let client = try await bench.connected { $0.version = version }
-        let messages = try await client.subscribe(to: "r")
-        let readings = messages.values(Reading.self, as: .json)
-        let reading = Reading(name: "é", value: 21.5)
-        try await client.publish("no JSON", to: "r", qos: .atLeastOnce)
-        try await client.publish(reading, as: .json, to: "r", qos: .atLeastOnce)
-        var failures = 0
-        for try await element in readings {
-            if let value = try? element.get() {
-                #expect(value == reading)
-                #expect(element.message.properties.contentType == (version == .v5_0 ? "application/json" : nil))
-                break
-            }
-            failures += 1
-            #expect(element.message.text == "no JSON")
-        }
-        #expect(failures == 1)
-        struct NoNumber: Error {}
-        let numbers = messages.values { message in
-            guard let number = Int(message.text ?? "") else { throw NoNumber() }
-            return number
-        }
-        try await client.publish("17", to: "r", qos: .atLeastOnce)
-        for try await number in numbers {
-            #expect(try number.get() == 17)
-            break
-        }
         await client.disconnect()
         await bench.stop()
     }

@@ -8,33 +8,6 @@ import Transport
 /// A receiver that is slow never stops the connection's own traffic.
 @Suite("Delivery: slow consumers", .turns)
 struct SlowConsumerTests {
-    @Test func `QoS 0: the oldest go, and the next message tells how many`() async throws {
-        let bench = try await Bench()
-        let client = try await bench.connected()
-        let messages = try await client.subscribe(to: "a", qos: .atMostOnce, buffer: BufferPolicy(messages: 10))
-        let fast = try await client.subscribe(to: "a")
-        for number in 0..<500 {
-            try await client.publish("\(number)", to: "a")
-            if number % 50 == 0 { try await Task.sleep(for: .milliseconds(1)) }
-        }
-        #expect(try await fast.first(500).count == 500)
-        var received = 0
-        var lost = 0
-        var last = -1
-        while last < 499 {
-            let message = try #require(try await messages.first(1).first)
-            lost += message.droppedBefore
-            received += 1
-            let number = try #require(Int(message.text ?? ""))
-            #expect(number - last == message.droppedBefore + 1)
-            last = number
-        }
-        #expect(received + lost == 500)
-        #expect(lost > 0 && messages.droppedCount == lost)
-        await client.disconnect()
-        await bench.stop()
-    }
-
     @Test func `a receiver that has ended holds up no other one`() async throws {
         let bench = try await Bench()
         let client = try await bench.connected()

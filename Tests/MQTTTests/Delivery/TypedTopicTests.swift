@@ -85,19 +85,6 @@ struct TypedTopicTests {
         await bench.stop()
     }
 
-    @Test func `a subscription asks for QoS 1 unless it is told otherwise, however it is made`() async throws {
-        let bench = try await Bench()
-        let client = try await bench.connected()
-        let plain = try await client.subscribe(to: "plain")
-        let listed = try await client.subscribe(to: [MQTTSubscriptionRequest(filter: "listed")])
-        let typed = try await client.subscribe(to: MQTTTopic.text("typed"))
-        #expect([plain, listed, typed.subscription].map(\.grantedQoS) == [.atLeastOnce, .atLeastOnce, .atLeastOnce])
-        let lower = try await client.subscribe(to: MQTTTopic.text("lower"), qos: .atMostOnce)
-        #expect(lower.subscription.grantedQoS == .atMostOnce)
-        await client.disconnect()
-        await bench.stop()
-    }
-
     @Test func `a sequence of values counts what was dropped, and ends with its subscription`() async throws {
         let bench = try await Bench()
         let client = try await bench.connected()
@@ -143,16 +130,5 @@ struct TypedTopicTests {
             }
         }
         #expect(throws: MQTTError.self) { try topic.at("x", "y", "z") }
-    }
-
-    @Test func `a topic that still has wildcards is nothing to publish to`() async throws {
-        let bench = try await Bench()
-        let client = try await bench.connected()
-        await #expect { try await client.publish(Reading(celsius: 1), to: .readings) } throws: {
-            ($0 as? MQTTError)?.code == .invalidRequest
-        }
-        #expect(client.counters.messagesSent == 0)
-        await client.disconnect()
-        await bench.stop()
     }
 }

@@ -93,7 +93,7 @@ extension OptionTableTests {
         OptionRow(
             "maximumQueuedBytes",
             shownBy: LimitTests
-                .`QoS 0 with a full queue, where that is queued, and one message above the queue's bytes`),
+                .`a full queue, also for QoS 0 where that is queued, and one message above the queue's bytes`),
         OptionRow(
             "maximumOutboxBytes",
             shownBy: PublishTests.`a full outbox makes the publisher wait, and a try fails at once`),
