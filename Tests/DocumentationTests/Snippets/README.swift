@@ -10,7 +10,7 @@ func watchTheRooms() async throws {
     let log = FrameLog()
     client.inspect(into: log)
     let page = try await InspectorPage.start(log)
-    print("The page below is at", page.address)
+    print("The page is at", page.address)
     try await client.withConnection { client in
         let readings = try await client.subscribe(to: "home/+/temperature")
         try await client.publish("21.5", to: "home/kitchen/temperature", qos: .atLeastOnce)
@@ -31,7 +31,7 @@ func workOffOrders() async throws {
     }
 }
 
-@Test func `A greeting arrives exactly once`() async throws {
+@Test func `Greetings arrive in their order`() async throws {
     let broker = try await LoopbackBroker.start()
     let client = try MQTTClient(broker.mqttURL)
     try await client.withConnection { client in
