@@ -109,7 +109,7 @@ struct LocationsDevice: Sendable {
 
     private func payload(_ fix: Fix) -> String {
         let now = Timestamp.now().wholeSeconds
-        let time = options.usesRecordedTime ? fix.plausibleTime ?? now : now
+        let time = options.usesRecordedTime ? fix.time ?? now : now
         return LocationPayload.json(deviceID: id, fix: fix, at: time)
     }
 

@@ -71,14 +71,20 @@ extension OptionDeclaration {
     static let track = OptionDeclaration(
         "--track", "FILE", for: .locations,
         """
-        GPX 1.0 or 1.1, or CSV lat,lng[,ts]; - reads CSV lines from standard input, sends each when it is read and \
+        GPX 1.0 or 1.1, or CSV with the columns lat and lng and perhaps a time; - reads CSV lines from standard input, sends each when it is read and \
         skips those older than 30 s. Default: a built-in drive from Cupertino towards San Francisco.
+        """)
+    static let waypoints = OptionDeclaration(
+        "--waypoints", nil, for: .locations,
+        """
+        Replay the waypoints of the GPX file as the track. Default: only if it has no track and no route, and all \
+        waypoints have times that do not fall.
         """)
     static let motion = OptionDeclaration(
         "--motion", "FILE", for: .motions,
         """
         Core Motion CSV with attitude.roll, attitude.pitch and attitude.yaw columns, or CSV pitch,roll,yaw, in \
-        radians; - reads standard input. Default: a built-in motion.
+        radians unless a column names another unit; - reads standard input. Default: a built-in motion.
         """)
     static let speed = OptionDeclaration(
         "--speed", "X",
@@ -142,7 +148,8 @@ extension OptionDeclaration {
     /// Every option, in the order of the help.
     static let all: [OptionDeclaration] = [
         broker, brokerOfMotions, port, virtualHost, user, passwordFile, ca, cert, key, insecure, deviceID, fleet, name,
-        track, motion, speed, intervalOfLocations, intervalOfMotions, recordedTime, loop, once, heartBeat, keepAlive,
+        track, waypoints, motion, speed, intervalOfLocations, intervalOfMotions, recordedTime, loop, once, heartBeat,
+        keepAlive,
         ack,
         country, expires, priority, qos, keepSession, frames, verbose, open, pagePort, noPage, noReconnect, showHelp,
         showVersion,

@@ -15,6 +15,8 @@ package struct LocationsOptions: Sendable {
     package var common: DeviceOptions
     /// Path of the recording, `-` for standard input, nil for the built-in drive.
     package var track: String?
+    /// Whether the waypoints of the file are the track.
+    package var wantsWaypoints: Bool
     package var interval: Duration
     package var usesRecordedTime: Bool
     package var virtualHost: String
@@ -36,6 +38,8 @@ package struct LocationsOptions: Sendable {
     init(_ arguments: Arguments, environment: [String: String]) throws(DeviceFailure) {
         common = try DeviceOptions(arguments, environment: environment)
         track = arguments.text(.track)
+        wantsWaypoints = arguments.has(.waypoints)
+        guard !wantsWaypoints || (track ?? "-") != "-" else { throw .usage("--waypoints needs a --track with a file") }
         try checkStandardInput(track, .track, common)
         interval = .seconds(try arguments.number(.intervalOfLocations, in: 0...86_400) ?? 0)
         usesRecordedTime = arguments.has(.recordedTime)

@@ -8,9 +8,6 @@ package struct Fix: Sendable, Equatable {
     package var longitude: Double
     package var time: Timestamp?
 
-    /// The time, unless the clock of the device was so wrong that its year is impossible.
-    package var plausibleTime: Timestamp? { time.flatMap { $0.isPlausible ? $0 : nil } }
-
     /// What to say about a pair of numbers that is no place on Earth, or nil when it is one.
     static func problem(latitude: Double, longitude: Double) -> String? {
         if !(-90...90).contains(latitude) { return "latitude \(latitude) is outside -90...90" }
@@ -22,6 +19,19 @@ package struct Fix: Sendable, Equatable {
         self.latitude = latitude
         self.longitude = longitude
         self.time = time
+    }
+
+    /// A longitude beyond ±180 is wrapped: tracks across the date line have such, and maps that count from 0 to 360.
+    ///
+    /// - Throws: What to say about a pair of numbers that is no place on Earth.
+    init(wrapping latitude: Double, _ longitude: Double) throws(RowProblem) {
+        var wrapped = longitude
+        if (180...360).contains(abs(longitude)), abs(longitude) > 180 {
+            // A receiver's decimals, without the error of the subtraction.
+            wrapped = ((longitude - (longitude < 0 ? -360 : 360)) * 1e9).rounded() / 1e9
+        }
+        if let problem = Self.problem(latitude: latitude, longitude: wrapped) { throw RowProblem(message: problem) }
+        self.init(latitude: latitude, longitude: wrapped)
     }
 }
 

@@ -4,8 +4,9 @@ extension Timestamp {
     /// Years that fit in 64 bits of nanoseconds since 1970.
     private static let representableYears = 1800...2199
 
-    /// Reads `2014-03-13T17:19:05.25+01:00` and its relatives: a blank for the T, no seconds, a comma before the
-    /// fraction, `Z`, `+0100`, `+01`. Without an offset the time is UTC, as GPX has it.
+    /// Reads `2014-03-13T17:19:05.25+01:00` and its relatives: a blank for the T, slashes in the date, no seconds, a comma
+    /// before the fraction, AM and PM, `Z`, `UTC`, `+0100`, `+01`, and the name of a zone behind the offset. Without an
+    /// offset the time is UTC, as GPX has it. 24:00 is the midnight that ends the day.
     package init?(iso8601 text: String) {
         self.init(recorded: text)
         guard isPlausible else { return nil }
@@ -14,26 +15,34 @@ extension Timestamp {
     /// Reads the same forms in any year, because devices with a wrong clock write 1901 or 0001. Years that cannot be
     /// represented become 1800 or 2199.
     init?(recorded text: String) {
-        var scanner = Scanner(bytes: Array(text.utf8.prefix(64)))
-        guard text.utf8.count <= 64,
-            let year = scanner.digits(4), scanner.take("-"), let month = scanner.digits(2), scanner.take("-"),
-            let day = scanner.digits(2), scanner.take("T") || scanner.take("t") || scanner.take(" "),
-            let hour = scanner.digits(2), scanner.take(":"), let minute = scanner.digits(2)
+        guard text.utf8.count <= 96 else { return nil }
+        var scanner = Scanner(text)
+        guard let year = scanner.digits(4), let separator = scanner.take(oneOf: "-/"),
+            let month = scanner.digits(1...2),
+            scanner.take(separator), let day = scanner.digits(1...2),
+            scanner.take(oneOf: "Tt") != nil || scanner.takeBlanks(), let written = scanner.digits(1...2),
+            scanner.take(":"), let minute = scanner.digits(2)
         else { return nil }
         var second = 0
         var fraction: Int64 = 0
         if scanner.take(":") {
             guard let value = scanner.digits(2) else { return nil }
             second = value
-            if scanner.take(".") || scanner.take(",") {
+            if scanner.take(oneOf: ".,") != nil {
                 guard let value = scanner.nanoseconds() else { return nil }
                 fraction = value
             }
         }
+        var hour = written
+        if let isAfternoon = scanner.halfOfDay() {
+            guard (1...12).contains(written) else { return nil }
+            hour = written % 12 + (isAfternoon ? 12 : 0)
+        }
         guard let offset = scanner.offset(), scanner.isAtEnd else { return nil }
+        let isMidnight = hour == 24 && minute == 0 && second == 0
         // 60 is a leap second; it lands on the next minute, as in every clock that ignores leap seconds.
-        guard (1...12).contains(month), (1...Self.length(month, of: year)).contains(day), hour < 24, minute < 60,
-            second <= 60
+        guard (1...12).contains(month), (1...Self.length(month, of: year)).contains(day), hour < 24 || isMidnight,
+            minute < 60, second <= 60
         else { return nil }
         let nearest = min(max(year, Self.representableYears.lowerBound), Self.representableYears.upperBound)
         let days = Self.days(year: nearest, month: month, day: day)
@@ -42,18 +51,30 @@ extension Timestamp {
         isPlausible = Self.years.contains(year)
     }
 
+    /// What to say about a text that is no time.
+    static func problem(_ text: String) -> String { "'\(text.printable)' is not an ISO 8601 date and time" }
+
     /// Reads a number of seconds since 1970; milli-, micro- and nanoseconds are told by their size.
     init?(unix text: String) {
         guard let value = DecimalText.parse(text), value >= 0 else { return nil }
-        let seconds =
+        let nanoseconds =
             switch value {
-            case ..<1e11: value
-            case ..<1e14: value / 1e3
-            case ..<1e17: value / 1e6
-            default: value / 1e9
+            case ..<1e11: 1e9
+            case ..<1e14: 1e6
+            case ..<1e17: 1e3
+            default: 1.0
             }
-        guard seconds < 7.2e9 else { return nil }
-        self.init(nanoseconds: Int64((seconds * 1e9).rounded()))
+        guard value * nanoseconds < 7.2e18 else { return nil }
+        self.init(value, unit: nanoseconds)
+    }
+
+    /// A number of units since 1970 or any other zero; nil if it is beyond 290 years.
+    init?(_ value: Double, unit nanoseconds: Double) {
+        guard abs(value * nanoseconds) < 9e18 else { return nil }
+        // The fraction by itself: the product would be rounded to quarters of a microsecond.
+        let whole = value.rounded(.down)
+        self.init(
+            nanoseconds: Int64(whole) * Int64(nanoseconds) + Int64(((value - whole) * nanoseconds).rounded()))
     }
 
     private static func length(_ month: Int, of year: Int) -> Int {
@@ -66,11 +87,13 @@ extension Timestamp {
 }
 
 private struct Scanner {
-    let bytes: [UInt8]
-    var position = 0
+    private let bytes: [UInt8]
+    private var position = 0
 
-    init(bytes: [UInt8]) {
-        self.bytes = bytes
+    init(_ text: String) {
+        // Some systems write a space before AM and PM at which no line is broken.
+        let isASCII = text.utf8.allSatisfy { $0 < 0x80 }
+        bytes = Array((isASCII ? text : String(text.map { $0.isWhitespace ? " " : $0 })).utf8)
     }
 
     var isAtEnd: Bool { position == bytes.count }
@@ -81,19 +104,51 @@ private struct Scanner {
         return true
     }
 
-    mutating func digit() -> Int? {
+    mutating func take(oneOf scalars: String) -> Unicode.Scalar? {
+        scalars.unicodeScalars.first { take($0) }
+    }
+
+    @discardableResult
+    mutating func takeBlanks() -> Bool {
+        let start = position
+        while take(" ") {}
+        return position > start
+    }
+
+    private mutating func digit() -> Int? {
         guard position < bytes.count, (0x30...0x39).contains(bytes[position]) else { return nil }
         position += 1
         return Int(bytes[position - 1] - 0x30)
     }
 
-    mutating func digits(_ count: Int) -> Int? {
-        var value = 0
-        for _ in 0..<count {
-            guard let digit = digit() else { return nil }
+    mutating func digits(_ count: Int) -> Int? { digits(count...count) }
+
+    mutating func digits(_ counts: ClosedRange<Int>) -> Int? {
+        var (value, count) = (0, 0)
+        while count < counts.upperBound, let digit = digit() {
             value = value * 10 + digit
+            count += 1
         }
-        return value
+        return count < counts.lowerBound ? nil : value
+    }
+
+    /// The letters here, in lower case; they are not taken if `isWanted` is false.
+    private mutating func word(_ isWanted: (String) -> Bool) -> String? {
+        let start = position
+        takeBlanks()
+        let letters = bytes[position...].prefix { (0x41...0x5A).contains($0 & 0xDF) || $0 == UInt8(ascii: ".") }
+        let word = String(decoding: letters, as: UTF8.self).lowercased()
+        guard isWanted(word) else {
+            position = start
+            return nil
+        }
+        position += letters.count
+        return word
+    }
+
+    /// True for PM, false for AM, nil for neither.
+    mutating func halfOfDay() -> Bool? {
+        word { ["am", "pm", "a.m.", "p.m."].contains($0) }.map { $0.hasPrefix("p") }
     }
 
     /// The digits after the point, at least one; those beyond the ninth are dropped.
@@ -109,14 +164,29 @@ private struct Scanner {
         return value
     }
 
-    /// In minutes; nothing at all and Z are 0.
+    /// In minutes; nothing at all, Z and UTC are 0. The name of a zone may follow.
     mutating func offset() -> Int? {
-        if isAtEnd || take("Z") || take("z") { return 0 }
-        let sign = take("+") ? 1 : take("-") ? -1 : 0
-        guard sign != 0, let hours = digits(2), hours <= 18 else { return nil }
-        if isAtEnd { return sign * hours * 60 }
-        _ = take(":")
-        guard let minutes = digits(2), minutes < 60 else { return nil }
-        return sign * (hours * 60 + minutes)
+        let isUTC = word { ["z", "utc", "gmt"].contains($0) } != nil
+        takeBlanks()
+        if isAtEnd { return 0 }
+        guard let sign = take(oneOf: "+-") else { return isUTC && takeZone() ? 0 : nil }
+        guard let hours = digits(isUTC ? 1...2 : 2...2), hours <= 18 else { return nil }
+        let hasColon = take(":")
+        let minutes = digits(2)
+        guard minutes ?? 0 < 60, minutes != nil || !hasColon, isAtEnd || takeZone() else { return nil }
+        return (sign == "+" ? 1 : -1) * (hours * 60 + (minutes ?? 0))
+    }
+
+    /// ` CEST`, ` (CEST)` or `[Europe/Brussels]`, to the end. It changes nothing, since the offset says it all.
+    private mutating func takeZone() -> Bool {
+        let hasBlank = takeBlanks()
+        let closing: Unicode.Scalar? = take("[") ? "]" : take("(") ? ")" : nil
+        guard hasBlank || closing != nil else { return false }
+        while position < bytes.count,
+            (0x41...0x5A).contains(bytes[position] & 0xDF) || "/_-+ 0123456789".utf8.contains(bytes[position])
+        {
+            position += 1
+        }
+        return (closing.map { take($0) } ?? true) && isAtEnd
     }
 }

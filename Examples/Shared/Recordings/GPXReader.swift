@@ -1,185 +1,205 @@
-import Foundation
-
-#if canImport(FoundationXML)
-    import FoundationXML
-#endif
-
-/// Reads the track points of GPX 1.0 and 1.1, or the route points of a file that has no track.
+/// Reads the track points of GPX 1.0 and 1.1, or the route points of a file that has no track, or the waypoints of a file
+/// that has neither.
 ///
-/// Tolerates what people's files have: any namespace prefix, extensions, empty segments, points with and without time.
-final class GPXReader: NSObject, XMLParserDelegate {
+/// Takes what people's files have: any namespace prefix, extensions, empty segments, points with and without time. What
+/// is wrong and not needed is left out.
+struct GPXReader {
+    private enum Kind: String, CaseIterable {
+        case track = "trkpt"
+        case route = "rtept"
+        case waypoint = "wpt"
+    }
+
+    private var scanner: MarkupScanner
     private let name: String
-    private var track: Recording<Fix>
-    private var route: Recording<Fix>
-    private var failure: DeviceFailure?
-    /// What to say if the parser stops at a prefix without a namespace; it may go on.
-    private var undeclaredPrefix: DeviceFailure?
-    private var sawRoot = false
-    private var waypoints = 0
-    /// Elements open inside `extensions`: vendors have a `time` and more there, none of it ours.
-    private var extensionDepth = 0
-    private var point: Fix?
-    private var text: String?
+    private var points: [Kind: Rows<Fix>] = [:]
+    /// What is wrong with the file beside its points.
+    private var leftOut = LeftOut(unit: "point")
     /// The elements that are open, from the outside in.
     private var open: [String] = []
+    /// How many of them are open up to the outermost `extensions`: vendors have a `time` and more there, none of it ours.
+    private var extensionDepth: Int?
+    /// The point that is open, with its line; nil if it is not needed or has no position.
+    private var point: Fix?
+    private var pointLine = 0
+    private var text: String?
     /// Of the track, the route or the whole file: the first that there is.
     private var place: String?
-    private let ending: () -> FileEnding?
 
-    private init(name: String, ending: @escaping () -> FileEnding?) {
-        self.name = name
-        self.ending = ending
-        track = Recording(name: name, step: LocationCSV.step)
-        route = Recording(name: name, step: LocationCSV.step)
-    }
-
-    /// - Parameter ending: How the file ends, which tells a mistake in it from a file that was cut off. Called after a
-    ///   mistake only.
-    /// - Throws: `.dataError` with the line of the first mistake.
+    /// - Parameter wantsWaypoints: Whether the waypoints are the track, whatever else the file has.
+    /// - Throws: `.dataError` with the line of the first mistake if the file is no track.
     static func read(
-        _ stream: InputStream, name: String, ending: @escaping () -> FileEnding?
+        _ contents: [UInt8], name: String, wantsWaypoints: Bool = false
     ) throws(DeviceFailure) -> Recording<Fix> {
-        let reader = GPXReader(name: name, ending: ending)
-        // A stream, not Data: the system's XML library gives up after ten million bytes of Data, and a stream needs
-        // no memory for the file.
-        let parser = XMLParser(stream: stream)
-        parser.shouldProcessNamespaces = true
-        parser.delegate = reader
-        // The result is true after some errors on Linux, so only what the delegate heard counts.
-        _ = parser.parse()
-        return try reader.result()
+        var reader = GPXReader(scanner: MarkupScanner(contents), name: name)
+        try reader.readRoot()
+        return try reader.recording(wantsWaypoints)
     }
 
-    private func result() throws(DeviceFailure) -> Recording<Fix> {
-        if let failure { throw failure }
-        if let undeclaredPrefix, !open.isEmpty || !sawRoot { throw undeclaredPrefix }
-        guard sawRoot else { throw DeviceFailure(.dataError, "\(name), line 1: the file is empty") }
-        var recording = track.isEmpty ? route : track
-        recording.place = place
-        guard !recording.isEmpty else {
-            let found = waypoints > 0 ? ", only \(waypoints) waypoints" : ""
-            throw DeviceFailure(.dataError, "\(name) has no track points and no route points\(found)")
+    private init(scanner: MarkupScanner, name: String) {
+        self.scanner = scanner
+        self.name = name
+    }
+
+    // MARK: The result
+
+    private func recording(_ wantsWaypoints: Bool) throws(DeviceFailure) -> Recording<Fix> {
+        let kinds: [Kind] = wantsWaypoints ? [.waypoint] : [.track, .route]
+        let found = kinds.compactMap { points[$0] }
+        // A track without a single good point is no reason to leave a route alone.
+        if let rows = found.first(where: { !$0.isEmpty }) ?? found.first {
+            return try rows.recording(named: name, place: place, leftOut)
         }
-        return recording.withoutWrongTimes()
-    }
-
-    private func fail(_ parser: XMLParser, _ message: String, mayBeCutOff: Bool = true) {
-        guard failure == nil else { return }
-        // What the XML library calls the mistake depends on where in an element the file ends.
-        if mayBeCutOff, let ending = ending(), parser.lineNumber >= ending.lastLine, ending.isCutOff {
-            failure = DeviceFailure(
-                .dataError, "\(name), line \(ending.lastLine): the file ends in the middle; it was cut off")
-            return parser.abortParsing()
+        let waypoints = points[.waypoint] ?? Rows(step: LocationCSV.step, unit: "point")
+        if waypoints.haveRisingTimes { return try waypoints.recording(named: name, place: place, leftOut) }
+        if waypoints.isEmpty, !open.isEmpty, let cut = leftOut.problem(.rest) {
+            throw DeviceFailure(.dataError, "\(name), \(cut)")
         }
-        failure = DeviceFailure(.dataError, "\(place(parser)): \(message)")
-        parser.abortParsing()
+        let only =
+            waypoints.isEmpty
+            ? "" : ", only waypoints: \(waypoints.count). --waypoints replays them in the order of the file"
+        let missing = wantsWaypoints ? "no waypoints" : "no track points and no route points"
+        throw DeviceFailure(.dataError, "\(name) has \(missing)\(only)")
     }
 
-    private func place(_ parser: XMLParser) -> String {
-        "\(name), line \(max(1, parser.lineNumber)), column \(max(1, parser.columnNumber))"
+    // MARK: The file
+
+    private mutating func readRoot() throws(DeviceFailure) {
+        while let token = scanner.next() {
+            switch token {
+            case .start(let element, _, let isEmpty, let problem):
+                guard element == "gpx" else {
+                    throw DeviceFailure(
+                        .dataError,
+                        "\(name), line \(scanner.line()): the file is not GPX: it starts with <\(element.printable)>")
+                }
+                if let problem { leaveOut(.markup, problem) }
+                if !isEmpty {
+                    open = [element]
+                    readContents()
+                }
+                return
+            case .mistake(let problem): leaveOut(.markup, problem)
+            case .end: leaveOut(.markup, "an element is closed that is not open")
+            case .text: break
+            }
+        }
+        let isBlank = !scanner.bytes.contains { $0 > 0x20 }
+        throw DeviceFailure(
+            .dataError,
+            isBlank ? "\(name), line 1: the file is empty" : "\(name), line \(scanner.lastLine()): \(Self.cutOff)")
     }
 
-    func parser(
-        _ parser: XMLParser, didStartElement element: String, namespaceURI: String?, qualifiedName: String?,
-        attributes: [String: String]
+    private static let cutOff = "the file ends in the middle; it was cut off"
+
+    private mutating func readContents() {
+        while !open.isEmpty {
+            scanner.readsText = text != nil
+            guard let token = scanner.next() else {
+                let line = scanner.lastLine()
+                return leftOut.add(.rest, Self.cutOff, line: line)
+            }
+            switch token {
+            case .start(let element, let attributes, let isEmpty, let problem):
+                start(element, attributes, problem)
+                if isEmpty { end() }
+            case .end(let element): close(element)
+            case .text(let text, let problem):
+                if let problem { leaveOut(.markup, problem) }
+                if let length = self.text?.utf8.count, length < 256 { self.text? += text }
+            case .mistake(let problem): leaveOut(.markup, problem)
+            }
+        }
+        // Tags, text or zeros; remarks may follow.
+        scanner.readsText = true
+        while let token = scanner.next() {
+            if case .text(let text, _) = token, text.unicodeScalars.allSatisfy({ $0.properties.isWhitespace }) {
+                continue
+            }
+            return leaveOut(.rest, "what follows </gpx>")
+        }
+    }
+
+    private mutating func leaveOut(_ kind: LeftOut.Kind, _ problem: String) {
+        let line = scanner.line()
+        leftOut.add(kind, problem, line: line)
+    }
+
+    /// Closes the elements inside one whose end is here.
+    private mutating func close(_ element: String) {
+        if open.last != element {
+            leaveOut(.markup, "an element is closed by another's tag")
+            guard open.contains(element) else { return }
+            while open.last != element { end() }
+        }
+        end()
+    }
+
+    // MARK: Elements
+
+    private mutating func start(_ element: String, _ attributes: [(name: String, value: String)], _ problem: String?) {
+        let parent = open.last
+        open.append(element)
+        guard extensionDepth == nil else { return }
+        if element == "extensions" {
+            extensionDepth = open.count
+        } else if let kind = Kind(rawValue: element) {
+            startPoint(kind, attributes, problem)
+            return
+        } else if element == "time", point != nil, parent.flatMap(Kind.init) != nil {
+            text = ""
+        } else if element == "name", ["trk", "rte", "metadata", "gpx"].contains(parent), place == nil {
+            text = ""
+        }
+        if let problem { leaveOut(.markup, problem) }
+    }
+
+    private mutating func startPoint(
+        _ kind: Kind, _ attributes: [(name: String, value: String)], _ problem: String?
     ) {
-        guard failure == nil else { return }
-        defer { open.append(element) }
-        if !sawRoot {
-            sawRoot = true
-            if element != "gpx" {
-                fail(
-                    parser, "the file is not GPX: it starts with <\(element.printable)>",
-                    mayBeCutOff: "gpx".hasPrefix(element))
-            }
-        } else if extensionDepth > 0 || element == "extensions" {
-            extensionDepth += 1
-        } else if element == "trkpt" || element == "rtept" {
-            start(parser, element, attributes)
-        } else if element == "time", point != nil {
-            text = ""
-        } else if element == "name", ["trk", "rte", "metadata", "gpx"].contains(open.last) {
-            text = ""
-        } else if element == "wpt" {
-            waypoints += 1
-        }
-    }
-
-    private func start(_ parser: XMLParser, _ element: String, _ attributes: [String: String]) {
-        guard let lat = attributes["lat"], let lon = attributes["lon"] else {
-            fail(parser, "a \(element) without lat and lon")
-            return
-        }
+        pointLine = scanner.line()
         do throws(RowProblem) {
-            let trimmed = [lat, lon].map { $0.trimmingCharacters(in: .whitespacesAndNewlines) }
-            let fix = Fix(latitude: try number(trimmed[0], "latitude"), longitude: try number(trimmed[1], "longitude"))
-            if let problem = Fix.problem(latitude: fix.latitude, longitude: fix.longitude) {
-                throw RowProblem(message: problem)
+            if let problem { throw RowProblem(message: problem) }
+            func coordinate(_ attribute: String, _ meaning: String) throws(RowProblem) -> Double {
+                guard let text = attributes.first(where: { $0.name == attribute })?.value else {
+                    throw RowProblem(message: "a \(kind.rawValue) without lat and lon")
+                }
+                return try number(text.trimmed, meaning)
             }
-            point = fix
+            point = try Fix(wrapping: coordinate("lat", "latitude"), coordinate("lon", "longitude"))
         } catch {
-            fail(parser, error.message)
-        }
-    }
-
-    func parser(_ parser: XMLParser, foundCharacters string: String) {
-        guard let length = text?.utf8.count, length < 256 else { return }
-        text? += string
-    }
-
-    func parser(_ parser: XMLParser, didEndElement element: String, namespaceURI: String?, qualifiedName: String?) {
-        guard failure == nil else { return }
-        open.removeLast()
-        if extensionDepth > 0 {
-            extensionDepth -= 1
-        } else if element == "name", let text {
-            self.text = nil
-            let trimmed = text.trimmingCharacters(in: .whitespacesAndNewlines)
-            if place == nil, !trimmed.isEmpty { place = trimmed }
-        } else if element == "time", let text {
-            self.text = nil
-            let trimmed = text.trimmingCharacters(in: .whitespacesAndNewlines)
-            guard !trimmed.isEmpty else { return }
-            point?.time = Timestamp(recorded: trimmed)
-            if point?.time == nil {
-                fail(parser, "'\(trimmed.printable)' is not an ISO 8601 date and time")
-            }
-        } else if element == "trkpt" || element == "rtept", let fix = point {
             point = nil
-            if element == "trkpt" {
-                track.append(fix, at: fix.time)
-            } else {
-                route.append(fix, at: fix.time)
-            }
+            points[kind, default: Rows(step: LocationCSV.step, unit: "point")].add(error.message, line: pointLine)
         }
     }
 
-    func parser(_ parser: XMLParser, parseErrorOccurred error: any Error) {
-        let code = (error as NSError).code
-        guard code != 201 else {
-            // The names that matter are found all the same.
-            undeclaredPrefix =
-                undeclaredPrefix
-                ?? DeviceFailure(.dataError, "\(place(parser)): a prefix is used without its xmlns:")
-            return
-        }
-        let message =
-            switch code {
-            case 4: "the file is not XML"
-            case 5: "the file ends in the middle"
-            case 9, 32, 81: "a character or an encoding that is not XML"
-            case 23, 26, 68: "a & that is not written &amp;, or a name that XML does not know"
-            case 38: "a < in the value of an attribute, which is written &lt;"
-            case 39: "the value of an attribute is not in quotes"
-            case 40: "the value of an attribute has no closing quote"
-            case 41: "an attribute without a value"
-            case 42: "an attribute is given twice"
-            case 65: "a space is missing between two attributes"
-            case 73: "a tag without its closing >"
-            case 76: "an element is closed by another's tag"
-            case 77: "an element is not closed"
-            default: "not well-formed XML (number \(code) of the XML library)"
+    /// Ends the innermost element.
+    private mutating func end() {
+        guard let element = open.popLast() else { return }
+        if let depth = extensionDepth {
+            if open.count < depth { extensionDepth = nil }
+        } else if let text = text.take()?.trimmed, element == "time" || element == "name" {
+            if element == "name" {
+                place = text.isEmpty ? nil : text
+            } else if !text.isEmpty {
+                point?.time = Timestamp(recorded: text)
+                if point?.time == nil { leaveOut(.time, Timestamp.problem(text)) }
             }
-        fail(parser, message)
+        } else if let kind = Kind(rawValue: element), let fix = point.take() {
+            points[kind, default: Rows(step: LocationCSV.step, unit: "point")].add(fix, at: fix.time, line: pointLine)
+        }
+    }
+}
+
+extension String {
+    /// Without the blanks and zeros around it.
+    fileprivate var trimmed: String {
+        // Usually there are none.
+        if let first = utf8.first, let last = utf8.last, (0x21...0x7E).contains(first), (0x21...0x7E).contains(last) {
+            return self
+        }
+        let isBlank = { (scalar: Unicode.Scalar) in scalar.properties.isWhitespace || scalar == "\0" }
+        let scalars = unicodeScalars.drop(while: isBlank)
+        return String(String.UnicodeScalarView(scalars.reversed().drop(while: isBlank).reversed()))
     }
 }

@@ -8,7 +8,6 @@
 
 /// A file open for reading, or standard input.
 final class InputFile: Sendable {
-    let isRegular: Bool
     private let descriptor: CInt
     private let name: String
     private let closesItself: Bool
@@ -26,14 +25,12 @@ final class InputFile: Sendable {
             close(descriptor)
             throw DeviceFailure(.noInput, "cannot read \(name): it is a directory")
         }
-        isRegular = status.st_mode & S_IFMT == S_IFREG
     }
 
     init(standardInput: Void) {
         descriptor = STDIN_FILENO
         name = "standard input"
         closesItself = false
-        isRegular = false
     }
 
     deinit {

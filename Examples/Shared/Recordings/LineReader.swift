@@ -32,6 +32,12 @@ struct LineReader {
         return buffer[start...].prefix(count)
     }
 
+    /// All that is left of the file.
+    mutating func rest() throws(DeviceFailure) -> [UInt8] {
+        while !isAtEnd { try fill() }
+        return Array(buffer[start...])
+    }
+
     mutating func next() throws(DeviceFailure) -> Line? {
         while true {
             if let end = buffer[searched...].firstIndex(of: UInt8(ascii: "\n")) {

@@ -55,8 +55,8 @@ package final class LiveSource<Value: Sendable>: Sendable {
             var format = Format()
             do throws(DeviceFailure) {
                 while let line = try lines.next() {
-                    guard let row = try RecordingLoader.row(line, &format, name: name) else { continue }
-                    source.send(complete(row.value))
+                    guard let value = try RecordingLoader.row(line, &format, name: name) else { continue }
+                    source.send(complete(value))
                 }
                 source.finish()
             } catch {

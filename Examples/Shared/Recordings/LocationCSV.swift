@@ -2,76 +2,68 @@
 struct LocationCSV: CSVFormat {
     static let step: Int64 = 1_000_000_000
 
-    private struct Columns {
+    private struct Columns: Sendable {
         var latitude = 0
         var longitude = 1
         var time: Int? = 2
         /// Of the day, beside a column with the time of day.
         var date: Int?
-        var hasHeader = false
+        /// None without a header.
+        var header: CSVColumns?
+
+        func unit(_ column: Int) -> String { header?.unit(column) ?? "" }
     }
 
     private var columns: Columns?
+    var hasColumns: Bool { columns != nil }
 
-    mutating func read(_ fields: [String]) throws(RowProblem) -> (value: Fix, time: Timestamp?)? {
+    mutating func read(_ fields: [String]) throws(RowProblem) -> CSVValue<Fix>? {
         if columns == nil {
-            if fields.prefix(2).contains(where: { DecimalText.parse($0) != nil }) {
-                columns = Columns()
-            } else {
+            guard fields.prefix(2).contains(where: { DecimalText.parse($0) != nil }) else {
                 columns = try Self.header(fields)
                 return nil
             }
+            columns = Columns()
         }
         let columns = columns ?? Columns()
-        guard columns.hasHeader || (2...3).contains(fields.count) else {
+        guard columns.header != nil || (2...3).contains(fields.count) else {
             throw RowProblem(message: "\(fieldCount(fields)), but a row is lat,lng or lat,lng,ts")
         }
         guard fields.count > max(columns.latitude, columns.longitude) else {
             throw RowProblem(message: "\(fieldCount(fields)), too few for the header")
         }
-        let latitude = try number(fields[columns.latitude], "latitude")
-        let longitude = try number(fields[columns.longitude], "longitude")
-        if let problem = Fix.problem(latitude: latitude, longitude: longitude) {
-            throw RowProblem(message: problem)
+        let fix = try Fix(
+            wrapping: degrees(fields[columns.latitude], "latitude", columns.unit(columns.latitude)),
+            degrees(fields[columns.longitude], "longitude", columns.unit(columns.longitude)))
+        func field(_ column: Int?) -> String? {
+            column.flatMap { $0 < fields.count && !fields[$0].isEmpty ? fields[$0] : nil }
         }
-        let time = try Self.time(in: fields, columns)
-        return (Fix(latitude: latitude, longitude: longitude, time: time), time)
+        let row = CSVValue(fix, field(columns.time), unit: columns.time.map(columns.unit) ?? "")
+        guard row.timeProblem != nil, let date = field(columns.date), let time = field(columns.time) else { return row }
+        return CSVValue(fix, "\(date) \(time)")
     }
 
-    private static func time(in fields: [String], _ columns: Columns) throws(RowProblem) -> Timestamp? {
-        guard let column = columns.time, column < fields.count, !fields[column].isEmpty else { return nil }
-        var text = fields[column]
-        if let time = Timestamp(recorded: text) ?? Timestamp(unix: text) { return time }
-        if let column = columns.date, column < fields.count, !fields[column].isEmpty {
-            text = "\(fields[column]) \(text)"
+    private func degrees(_ text: String, _ name: String, _ unit: String) throws(RowProblem) -> Double {
+        let value = try number(text, name)
+        return switch unit {
+        case "rad", "radians": value * 180 / .pi
+        case "e7": value / 1e7
+        case "semicircles": value * 180 / 2_147_483_648
+        default: value
         }
-        guard let time = Timestamp(recorded: text) else {
-            throw RowProblem(
-                message: "'\(text.printable)' is no time from 1970 to 2199: ISO 8601 or seconds since 1970")
-        }
-        return time
     }
 
     private static func header(_ fields: [String]) throws(RowProblem) -> Columns {
-        let names = fields.map { $0.lowercased() }
-        func index(_ candidates: String...) -> Int? {
-            names.firstIndex(where: candidates.contains)
-        }
-        let date = index("date")
-        guard let latitude = index("lat", "latitude"), let longitude = index("lng", "lon", "long", "longitude") else {
+        let header = CSVColumns(fields)
+        guard let latitude = header.index("lat", "latitude"),
+            let longitude = header.index("lng", "lon", "long", "longitude")
+        else {
             throw RowProblem(message: "neither lat,lng[,ts] nor a header with the columns lat and lng")
         }
-        let time = index("ts", "timestamp", "datetime") ?? index("time", "utc") ?? date
-        return Columns(latitude: latitude, longitude: longitude, time: time, date: date, hasHeader: true)
+        let date = header.index("date")
+        let time =
+            header.index("locationtimestampsince1970", "timestampsince1970", "ts", "timestamp", "datetime")
+            ?? header.index("time", "utc") ?? date
+        return Columns(latitude: latitude, longitude: longitude, time: time, date: date, header: header)
     }
-}
-
-/// How many fields a row has, for messages.
-func fieldCount(_ fields: [String]) -> String { fields.count == 1 ? "1 field" : "\(fields.count) fields" }
-
-func number(_ text: String, _ name: String) throws(RowProblem) -> Double {
-    guard let value = DecimalText.parse(text) else {
-        throw RowProblem(message: "the \(name) '\(text.printable)' is not a number")
-    }
-    return value
 }

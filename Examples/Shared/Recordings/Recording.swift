@@ -7,8 +7,8 @@ package struct Recording<Value: Sendable>: Sendable {
     package private(set) var offsets: [Int64] = []
     /// Nanoseconds between values that have no time.
     package let step: Int64
-    /// Whether the clock of the device was wrong: a time outside 1970 to 2199, or a gap of years between two values.
-    package private(set) var hasWrongTimes = false
+    /// A line for the user about what was left out of the file.
+    var leftOut: String?
     /// Where it was recorded, as the recording itself says; nil if it does not.
     package var place: String?
     private var timeline: Timeline
@@ -25,37 +25,19 @@ package struct Recording<Value: Sendable>: Sendable {
 
     /// - Parameter time: When it was recorded, in nanoseconds from any zero; nil if that is unknown.
     package mutating func append(_ value: Value, recordedAt time: Int64?) {
-        let previous = length
         values.append(value)
         offsets.append(timeline.offset(of: time))
-        if length - previous > Self.longestGap { hasWrongTimes = true }
     }
 
-    /// - Parameter time: When it was recorded; nil if that is unknown.
-    mutating func append(_ value: Value, at time: Timestamp?) {
-        append(value, recordedAt: time?.nanoseconds)
-        if time?.isPlausible == false { hasWrongTimes = true }
-    }
-
-    /// The same values one step after the other if the recorded times are wrong, otherwise the recording itself.
-    func withoutWrongTimes() -> Recording {
-        guard hasWrongTimes else { return self }
-        var result = Recording(name: name, step: step)
-        for value in values { result.append(value, recordedAt: nil) }
-        result.hasWrongTimes = true
-        result.place = place
-        return result
-    }
-
-    /// A line for the user about how the recording is replayed; nil if it is replayed as recorded.
+    /// A line for the user about what was left out, and about pauses that are not waited for; nil if there is none.
     package var note: String? {
-        guard hasWrongTimes else { return nil }
-        let pause = step % 1_000_000_000 == 0 ? "\(step / 1_000_000_000) s" : "\(step / 1_000_000) ms"
-        return "The recorded times are wrong (impossible years, or gaps of more than a year): replaying \(pause) apart."
+        var notes = leftOut.map { [$0] } ?? []
+        if timeline.hasLongGap {
+            let pause = step % 1_000_000_000 == 0 ? "\(step / 1_000_000_000) s" : "\(step / 1_000_000) ms"
+            notes.append("A gap of more than a year between two recorded times is replayed as \(pause).")
+        }
+        return notes.isEmpty ? nil : notes.joined(separator: " ")
     }
-
-    /// A year; longer gaps are a clock that was set in the middle of the recording.
-    private static var longestGap: Int64 { 366 * 86_400 * 1_000_000_000 }
 
     package var count: Int { values.count }
     package var isEmpty: Bool { values.isEmpty }
@@ -79,6 +61,10 @@ struct Timeline: Sendable {
     private var lastTime: Int64 = 0
     private var lastOffset: Int64 = 0
     private var isFirst = true
+    /// Whether there was a gap of more than a year: two tracks in one file, or a clock that was set.
+    private(set) var hasLongGap = false
+    /// A year, in nanoseconds.
+    static let longestGap: Int64 = 366 * 86_400 * 1_000_000_000
 
     init(step: Int64) {
         self.step = step
@@ -91,7 +77,10 @@ struct Timeline: Sendable {
         isFirst = false
         var offset = next
         if let time {
-            if zero == nil || time < lastTime { zero = time - next }
+            let (gap, isHuge) = time.subtractingReportingOverflow(lastTime)
+            let isLong = zero != nil && time > lastTime && (isHuge || gap > Self.longestGap)
+            if isLong { hasLongGap = true }
+            if zero == nil || time < lastTime || isLong { zero = time - next }
             lastTime = time
             let (difference, overflow) = time.subtractingReportingOverflow(zero ?? 0)
             offset = overflow ? Self.limit : min(difference, Self.limit)
@@ -115,15 +104,10 @@ extension Duration {
 
 extension Recording where Value == Fix {
     /// The same recording with a time for each fix, if any has one: the time of the last fix before it that has one, and
-    /// the recorded offset from there. No fix has a time if one of them has an impossible year, because the clock of the
-    /// device was wrong then.
+    /// the recorded offset from there.
     package func withTimes() -> Recording {
         guard var known = values.firstIndex(where: { $0.time != nil }) else { return self }
         var result = self
-        guard values.allSatisfy({ $0.time?.isPlausible ?? true }) else {
-            for index in values.indices { result.values[index].time = nil }
-            return result
-        }
         for index in values.indices {
             guard var time = values[known].time, values[index].time == nil else {
                 known = index

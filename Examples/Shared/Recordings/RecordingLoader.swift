@@ -1,76 +1,85 @@
-import Foundation
-
 /// Opens recordings; what a file is, its content tells, not its name.
 package enum RecordingLoader {
     /// A GPX or CSV track, or the built-in drive.
     ///
-    /// - Throws: `.noInput` when the file cannot be read, `.dataError` with the line of the first mistake.
-    package static func locations(path: String?) throws(DeviceFailure) -> Recording<Fix> {
+    /// - Parameter wantsWaypoints: Whether the waypoints of a GPX file are the track.
+    /// - Throws: `.noInput` when the file cannot be read, `.dataError` with the line of the first mistake when it is no
+    ///   recording.
+    package static func locations(
+        path: String?, wantsWaypoints: Bool = false
+    ) throws(DeviceFailure) -> Recording<Fix> {
         guard let path else { return BuiltInDrive.recording() }
         let name = path.printable
-        let file = try InputFile(path: path)
-        var lines = LineReader(file, name: name)
-        guard isXML(try lines.peek(512)) else {
-            return try csv(LocationCSV.self, &lines, name: name)
-        }
-        if file.isRegular, let stream = InputStream(fileAtPath: path) {
-            return try GPXReader.read(stream, name: name) { try? FileEnding(of: InputFile(path: path)) }
-        }
-        // A pipe cannot be opened again; what was peeked at goes first.
-        let contents = try pipeContents(&lines, name)
-        return try GPXReader.read(InputStream(data: contents), name: name) { FileEnding(of: contents) }
+        var lines = try open(path)
+        guard isXML(try lines.peek(65_536)) else { return try csv(LocationCSV.self, &lines, name: name) }
+        return try GPXReader.read(lines.rest(), name: name, wantsWaypoints: wantsWaypoints)
     }
 
     /// A CSV of attitudes, or the built-in motion.
     ///
-    /// - Throws: As `locations(path:)`.
+    /// - Throws: As `locations(path:wantsWaypoints:)`.
     package static func motions(path: String?) throws(DeviceFailure) -> Recording<Attitude> {
         guard let path else { return BuiltInMotion.recording() }
-        var lines = LineReader(try InputFile(path: path), name: path.printable)
+        var lines = try open(path)
         return try csv(MotionCSV.self, &lines, name: path.printable)
+    }
+
+    private static func open(_ path: String) throws(DeviceFailure) -> LineReader {
+        var lines = LineReader(try InputFile(path: path), name: path.printable)
+        let start = try lines.peek(4)
+        if start.starts(with: [0x1F, 0x8B]) {
+            throw DeviceFailure(.dataError, "\(path.printable) is compressed with gzip: unpack it first, with gunzip")
+        }
+        if start.starts(with: [0x50, 0x4B, 3, 4]) {
+            throw DeviceFailure(.dataError, "\(path.printable) is a ZIP archive: unpack it first, with unzip")
+        }
+        return lines
     }
 
     private static func csv<Format: CSVFormat>(
         _: Format.Type, _ lines: inout LineReader, name: String
     ) throws(DeviceFailure) -> Recording<Format.Value> {
         var format = Format()
-        var recording = Recording<Format.Value>(name: name, step: Format.step)
+        var rows = Rows<Format.Value>(step: Format.step, unit: "row")
         while let line = try lines.next() {
-            if let row = try row(line, &format, name: name) {
-                recording.append(row.value, at: row.time)
+            guard !CSVRow.isSkipped(line.bytes) else { continue }
+            do throws(RowProblem) {
+                guard let row = try format.read(CSVRow.fields(of: line.bytes)) else { continue }
+                if let problem = row.timeProblem { rows.add(time: problem, line: line.number) }
+                rows.add(row.value, at: row.time, line: line.number)
+            } catch {
+                guard format.hasColumns else { throw failure(name, line, error) }
+                rows.add(error.message, line: line.number)
             }
         }
-        guard !recording.isEmpty else {
+        guard !rows.isVoid else {
             throw DeviceFailure(.dataError, "\(name), line \(max(1, lines.number)): the file ends without any values")
         }
-        return recording.withoutWrongTimes()
+        return try rows.recording(named: name)
     }
 
-    /// The value of one line, nil for headers, comments and blank lines.
+    /// The value of one line that is used at once; nil for headers, comments and blank lines.
     static func row<Format: CSVFormat>(
         _ line: LineReader.Line, _ format: inout Format, name: String
-    ) throws(DeviceFailure) -> (value: Format.Value, time: Timestamp?)? {
+    ) throws(DeviceFailure) -> Format.Value? {
         guard !CSVRow.isSkipped(line.bytes) else { return nil }
         do throws(RowProblem) {
-            return try format.read(CSVRow.fields(of: line.bytes))
+            guard let row = try format.read(CSVRow.fields(of: line.bytes)) else { return nil }
+            if let problem = row.timeProblem { throw RowProblem(message: problem) }
+            return row.value
         } catch {
-            throw DeviceFailure(.dataError, "\(name), line \(line.number): \(error.message)")
+            throw failure(name, line, error)
         }
     }
 
+    private static func failure(_ name: String, _ line: LineReader.Line, _ problem: RowProblem) -> DeviceFailure {
+        DeviceFailure(.dataError, "\(name), line \(line.number): \(problem.message)")
+    }
+
+    /// Whether the first character is `<`, in any encoding.
     private static func isXML(_ start: ArraySlice<UInt8>) -> Bool {
-        // UTF-16 files have their mark and are left to the XML library.
-        if start.starts(with: [0xFF, 0xFE]) || start.starts(with: [0xFE, 0xFF]) { return true }
-        let text = start.starts(with: [0xEF, 0xBB, 0xBF]) ? start.dropFirst(3) : start
-        return text.first { ![0x20, 0x09, 0x0A, 0x0D].contains($0) } == UInt8(ascii: "<")
-    }
-
-    private static func pipeContents(_ lines: inout LineReader, _ name: String) throws(DeviceFailure) -> Data {
-        let limit = 9_000_000
-        let bytes = try lines.peek(limit + 1)
-        guard bytes.count <= limit else {
-            throw DeviceFailure(.dataError, "\(name): GPX through a pipe ends at \(limit) bytes; save it to a file")
-        }
-        return Data(bytes)
+        // UTF-16 has zeros between the characters.
+        let marks: [UInt8] = [0xEF, 0xBB, 0xBF, 0xFF, 0xFE, 0x20, 0x09, 0x0A, 0x0D, 0]
+        return start.first { !marks.contains($0) } == UInt8(ascii: "<")
     }
 }

@@ -56,7 +56,7 @@ extension ReplaySource<Fix> {
     /// The track that the devices drive.
     package static func track(_ options: LocationsOptions, _ program: Program) throws(DeviceFailure) -> ReplaySource {
         if options.track == "-" { return .live(.locations()) }
-        let recording = try RecordingLoader.locations(path: options.track)
+        let recording = try RecordingLoader.locations(path: options.track, wantsWaypoints: options.wantsWaypoints)
         return ReplaySource(
             options.usesRecordedTime ? recording.withTimes() : recording, unit: "fixes",
             selection: .thinned(options.interval), options.common, program)
