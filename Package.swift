@@ -86,7 +86,7 @@ var testSupport: [Target] {
             name: "TestSupport", dependencies: ["Transport"], path: "Tests/TestSupport", exclude: ["Certificates"],
             swiftSettings: Settings.common),
         .target(
-            name: "ClientTestSupport", dependencies: ["MessagingShell", "TestSupport", "Transport"],
+            name: "ClientTestSupport", dependencies: ["LoopbackBroker", "MessagingShell", "TestSupport", "Transport"],
             path: "Tests/ClientTestSupport", swiftSettings: Settings.common),
         // Servers that misbehave, each with a client in a process of its own.
         .executableTarget(

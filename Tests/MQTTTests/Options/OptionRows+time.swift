@@ -115,15 +115,6 @@ extension OptionTableTests {
 
     /// Options of how long something may take.
     static let timeRows: [OptionRow] = [
-        OptionRow("connectTimeout") {
-            let silent = try SilentServer()
-            var configuration = MQTTConfiguration()
-            configuration.connectTimeout = .milliseconds(50)
-            let client = MQTTClient("mqtt://127.0.0.1:\(silent.port)", configuration: configuration)
-            try await within(.seconds(25)) {
-                await #expect(throws: MQTTError.self) { try await client.connect() }
-            }
-        },
         OptionRow("requestTimeout") {
             let clock = try ManualClock()
             let broker = try await LoopbackBroker.start(clock: clock)

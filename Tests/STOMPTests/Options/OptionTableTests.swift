@@ -8,7 +8,7 @@ import Testing
 /// The options inside `tls`, `webSocket` and `reconnect` have their rows in the table of MQTT, whose client shares them.
 @Suite("Options: every one has an effect", .turns)
 struct OptionTableTests {
-    static let rows = connectRows + serverRows + boundRows
+    static let rows = connectRows + serverRows + layerRows + boundRows
 
     @Test func `every option has a row, and every row is an option`() {
         var names = optionNames(of: STOMPConfiguration())
