@@ -1,3 +1,4 @@
+package import LoopbackBroker
 package import MessagingShell
 import Synchronization
 import TestSupport
@@ -88,6 +89,64 @@ package enum ClientChecks {
         isLeft.store(true, ordering: .relaxed)
         try await client.connect()
         await client.disconnect()
+    }
+
+    // MARK: Receiving
+
+    /// Batches hold the messages that an iterator would bring, and continue where one was left.
+    ///
+    /// - Parameter send: sends a message of each of these texts to the subscription.
+    package static func batches<Client: MessagingClient, Subscription: MessageSubscription>(
+        of messages: Subscription, _ client: Client, send: ([String]) async throws -> Void
+    ) async throws where Subscription.Storage.Message == Subscription.Element {
+        let sent = (0..<2_000).map { "\($0)" }
+        try await send(sent)
+        let received = try await withTimeout(.patience, "the messages") {
+            var texts: [String] = []
+            for try await message in messages {
+                texts.append(String(decoding: message.content, as: UTF8.self))
+                if texts.count == 3 { break }
+            }
+            for try await batch in messages.batches {
+                #expect(!batch.isEmpty)
+                #expect(batch.count == batch.endIndex - batch.startIndex)
+                for message in batch { texts.append(String(decoding: message.content, as: UTF8.self)) }
+                if texts.count >= sent.count { break }
+            }
+            return texts
+        }
+        #expect(received == sent)
+        await client.disconnect()
+        for try await _ in messages.batches { Issue.record("a batch after the end") }
+    }
+
+    // MARK: Servers
+
+    /// After a server that it was connected to fell silent, a client begins with another.
+    ///
+    /// - Parameter makeClient: gets the two brokers.
+    package static func silentServer<Client: MessagingClient>(
+        _ clock: ManualClock, makeClient: (LoopbackBroker, LoopbackBroker) throws -> Client
+    ) async throws {
+        let brokers = (try await LoopbackBroker.start(clock: clock), try await LoopbackBroker.start(clock: clock))
+        let client = try makeClient(brokers.0, brokers.1)
+        try await client.connect()
+        // Long enough for a stable connection.
+        await clock.advance(by: .seconds(100))
+        #expect(brokers.0.statistics.connections == 1 && client.state.isConnected)
+        await brokers.0.freeze()
+        var tenths = 0
+        while tenths < 800, client.state.isConnected {
+            await clock.advance(by: .milliseconds(100))
+            tenths += 1
+        }
+        #expect(!client.state.isConnected && tenths > 50)
+        await clock.advance(by: .seconds(1))
+        #expect(client.state.isConnected)
+        #expect(brokers.0.statistics.connections == 1 && brokers.1.statistics.connections == 1)
+        await client.disconnect()
+        await brokers.0.stop()
+        await brokers.1.stop()
     }
 
     // MARK: Credentials

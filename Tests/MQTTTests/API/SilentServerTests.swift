@@ -100,21 +100,9 @@ struct SilentServerTests {
 
     @Test func `after a server fell silent the client begins with another`() async throws {
         let clock = try ManualClock()
-        let brokers = (try await LoopbackBroker.start(clock: clock), try await LoopbackBroker.start(clock: clock))
-        let client = MQTTClient(brokers.0.urls.mqtt ?? "", brokers.1.urls.mqtt ?? "", clock: clock)
-        try await client.connect()
-        // Long enough for a stable connection.
-        await clock.advance(by: .seconds(100))
-        #expect(brokers.0.statistics.connections == 1)
-        await brokers.0.freeze()
-        let lost = await seconds(clock, atMost: 80) { !client.state.isConnected }
-        #expect(lost > 5)
-        let time = await seconds(clock, atMost: 60) { client.state.isConnected }
-        #expect(time < 1, "\(time)")
-        #expect(brokers.0.statistics.connections == 1 && brokers.1.statistics.connections == 1)
-        await client.disconnect()
-        await brokers.0.stop()
-        await brokers.1.stop()
+        try await ClientChecks.silentServer(clock) { first, second in
+            MQTTClient(try first.mqttURL, try second.mqttURL, clock: clock)
+        }
     }
 
     @Test func `a server that takes nothing while a sender waits for room is reported, and so is the end of that`()

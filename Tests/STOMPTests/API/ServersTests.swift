@@ -1,3 +1,4 @@
+import ClientTestSupport
 import LoopbackBroker
 import STOMP
 import TestSupport
@@ -172,21 +173,9 @@ import Testing
 
     @Test func `after a server fell silent the client begins with another`() async throws {
         let clock = try ManualClock()
-        let brokers = (try await LoopbackBroker.start(clock: clock), try await LoopbackBroker.start(clock: clock))
-        let client = STOMPClient(brokers.0.urls.stomp ?? "", brokers.1.urls.stomp ?? "", clock: clock)
-        try await client.connect()
-        // Long enough for a stable connection.
-        await clock.advance(by: .seconds(30))
-        #expect(brokers.0.statistics.connections == 1 && client.state.isConnected)
-        await brokers.0.freeze()
-        for _ in 0..<300 where client.state.isConnected { await clock.advance(by: .milliseconds(100)) }
-        #expect(!client.state.isConnected)
-        await clock.advance(by: .seconds(1))
-        #expect(client.state.isConnected)
-        #expect(brokers.0.statistics.connections == 1 && brokers.1.statistics.connections == 1)
-        await client.disconnect()
-        await brokers.0.stop()
-        await brokers.1.stop()
+        try await ClientChecks.silentServer(clock) { first, second in
+            STOMPClient(try first.stompURL, try second.stompURL, clock: clock)
+        }
     }
 
     @Test func `a silent server is left after five seconds`() async throws {

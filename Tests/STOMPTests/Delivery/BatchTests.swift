@@ -1,3 +1,4 @@
+import ClientTestSupport
 import MessagingShell
 import MessagingWire
 import TestSupport
@@ -12,23 +13,9 @@ struct BatchTests {
         try await withBroker { broker in
             let client = try await broker.connected()
             let messages = try await client.subscribe(to: "/queue/numbers")
-            let count = 2_000
-            try await client.send((0..<count).map { STOMPOutgoingMessage("\($0)", to: "/queue/numbers") })
-            var numbers = try await messages.texts(3).map { Int($0) ?? -1 }
-            let left = count - numbers.count
-            numbers += try await withTimeout(.patience, "the batches") {
-                var numbers: [Int] = []
-                for try await batch in messages.batches {
-                    #expect(!batch.isEmpty)
-                    #expect(batch.count == batch.endIndex - batch.startIndex)
-                    for message in batch { numbers.append(Int(message.text ?? "") ?? -1) }
-                    if numbers.count >= left { break }
-                }
-                return numbers
+            try await ClientChecks.batches(of: messages, client) { texts in
+                try await client.send(texts.map { STOMPOutgoingMessage($0, to: "/queue/numbers") })
             }
-            #expect(numbers == Array(0..<count))
-            await client.disconnect()
-            for try await _ in messages.batches { Issue.record("a batch after the end") }
         }
     }
 
