@@ -52,11 +52,11 @@ extension MQTTPacket.Connack {
         if version != .v3_1, flags > 1, !isRefusal {
             throw .malformed("Reserved flags of CONNACK are set.", "MQTT 3.2.2.1")
         }
-        // A server older than 5.0 refuses a CONNECT of 5.0 with a return code of its own version [MQTT-3.1.2-2].
-        let returned = MQTTReasonCode(connectReturnCode: code)
+        // A server older than 5.0 refuses a CONNECT of 5.0 in its own version, which has no properties [MQTT-3.1.2-2].
+        let isOlder = isRefusal && code == 1 && cursor.isAtEnd
         var reason =
-            version.hasProperties && !(isRefusal && returned != nil)
-            ? try MQTTReasonCode(code, in: .connack, from: .server) : returned
+            version.hasProperties && !isOlder
+            ? try MQTTReasonCode(code, in: .connack, from: .server) : MQTTReasonCode(connectReturnCode: code)
         // 3.1 and 3.1.1 reserve the other codes. Servers that speak 5.0 too send its codes, and some have their own.
         if reason == nil, isRefusal { reason = MQTTReasonCode(rawValue: code) }
         guard let reason else { throw .malformed("The connect return code \(code) is reserved.", "MQTT 3.2.2.3") }
