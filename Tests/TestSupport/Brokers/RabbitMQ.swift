@@ -51,8 +51,6 @@ public final class RabbitMQ: RunningBroker {
     /// The port mapper of Erlang nodes, which would otherwise be started by the node and outlive it.
     private let portMapper: ChildProcess?
     private let environment: [String: String]
-    /// The folder of its database.
-    private let database: String
 
     /// Starts a broker on free ports; it ends with the last reference.
     public static func start(_ options: Options = Options()) async throws -> RabbitMQ {
@@ -121,11 +119,9 @@ public final class RabbitMQ: RunningBroker {
         let mapperPort = membership?.mapperPort ?? FreePort.next()
         // Who knows the cookie is one of us.
         let cookie = membership == nil ? "" : " -setcookie \(mapperPort)"
-        let node = "\(membership?.name ?? "test")@localhost"
-        database = scratch.file("mnesia/\(node)")
         environment = [
             "HOME": scratch.file("home"),
-            "RABBITMQ_NODENAME": node,
+            "RABBITMQ_NODENAME": "\(membership?.name ?? "test")@localhost",
             "RABBITMQ_MNESIA_BASE": scratch.file("mnesia"),
             "RABBITMQ_LOG_BASE": scratch.file("log"),
             "RABBITMQ_CONFIG_FILE": scratch.file("rabbitmq.conf"),
@@ -162,22 +158,6 @@ public final class RabbitMQ: RunningBroker {
         let listening = await eventually { (try? await RawConnection.open(port: port)) != nil }
         guard listening else { throw TimeoutError("epmd does not listen; \(mapper.report)") }
         return mapper
-    }
-
-    /// Waits until a new queue outlives a kill, with all that is in it: for about two seconds its definition is in memory
-    /// alone, and then in the log of the database.
-    ///
-    /// - Parameter name: the queue's. One that an exchange is bound to is named by the binding as well.
-    public func waitUntilStored(_ name: String, isBound: Bool = false) async throws {
-        let isStored = await eventually(every: .milliseconds(50)) {
-            let files = (try? FileManager.default.contentsOfDirectory(atPath: database)) ?? []
-            let count = files.filter { $0.hasSuffix(".LOG") || $0.hasPrefix("rabbit_durable_") }.map { file in
-                let bytes = FileManager.default.contents(atPath: "\(database)/\(file)") ?? Data()
-                return String(decoding: bytes, as: UTF8.self).components(separatedBy: name).count - 1
-            }.reduce(0, +)
-            return count >= (isBound ? 2 : 1)
-        }
-        guard isStored else { throw TimeoutError("the queue \(name) is not in \(database); \(log)") }
     }
 
     /// Whether it has said that it is a member, and lets the next one in.
