@@ -148,6 +148,12 @@ extension String {
         public var rawValue: UInt
         public init(rawValue: UInt) { self.rawValue = rawValue }
         public static let utf8 = Encoding(rawValue: 4)
+        public static let isoLatin2 = Encoding(rawValue: 9)
+        public static let windowsCP1250 = Encoding(rawValue: 15)
+        public static let windowsCP1251 = Encoding(rawValue: 11)
+        public static let windowsCP1252 = Encoding(rawValue: 12)
+        public static let windowsCP1253 = Encoding(rawValue: 13)
+        public static let windowsCP1254 = Encoding(rawValue: 14)
     }
     public struct CompareOptions: OptionSet, Sendable {
         public let rawValue: UInt
@@ -157,6 +163,7 @@ extension String {
     }
     public init(format: String, _ arguments: any CVarArg...) { self = "" }
     public init?(data: Data, encoding: Encoding) { nil }
+    public init?(bytes: some Sequence<UInt8>, encoding: Encoding) { nil }
     public init(contentsOf url: URL, encoding: Encoding) throws { self = "" }
     public init(contentsOfFile path: String, encoding: Encoding) throws { self = "" }
 }
@@ -285,6 +292,7 @@ public struct FileProtectionType: Hashable, Sendable {
     public static let completeUntilFirstUserAuthentication = FileProtectionType()
 }
 open class FileManager: NSObject, @unchecked Sendable {
+    public func changeCurrentDirectoryPath(_ path: String) -> Bool { false }
     open class DirectoryEnumerator: NSObject, Sequence, IteratorProtocol {
         public func next() -> Any? { nil }
         public func nextObject() -> Any? { nil }
