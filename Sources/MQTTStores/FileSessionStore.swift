@@ -62,10 +62,8 @@ public final class FileSessionStore: SessionStore {
     }
 
     private struct State: ~Copyable {
-        /// What the store was opened on.
-        var disk: any Disk = FileSystem()
         var lock: AnyObject?
-        /// Where the log is, once the store is open.
+        /// Where its files are, from the first time that the store is opened until it is closed.
         var directory: (any OpenDirectory)?
         /// Whether the log has a name that may not survive a loss of power.
         var nameIsUnsafe = false
@@ -102,25 +100,23 @@ public final class FileSessionStore: SessionStore {
 
     public var limits: SessionStoreLimits { options.limits }
 
-    private var logPath: String { directory + "/session.log" }
-    private var newPath: String { directory + "/session.new" }
-    private var damagedPath: String { directory + "/session.damaged" }
+    private static let (log, rewrittenLog, damagedLog) = ("session.log", "session.new", "session.damaged")
 
     // MARK: SessionStore
 
     public func open() throws -> StoredSession {
         try state.withLock { state in
             let disk = FileSystem.current
-            state.disk = disk
             try makeDirectory(directory, on: disk)
-            guard state.lock == nil, let lock = try disk.lock(directory + "/lock") else {
+            let folder = try disk.openDirectory(directory)
+            guard state.lock == nil, let lock = try folder.lock("lock") else {
                 throw SessionStoreError(
                     "Another client or process uses the session store in \(directory). Disconnect that client, or give each a directory of its own."
                 )
             }
             // A rewritten log that is incomplete never replaced the log.
-            try disk.remove(newPath)
-            let bytes = try disk.contents(of: logPath) ?? []
+            try folder.remove(Self.rewrittenLog)
+            let bytes = try folder.contents(of: Self.log) ?? []
             let log = try SessionLog.read(bytes, open: options.transform?.open)
             state.image = MQTTSessionImage()
             for record in log.records { state.image.apply(record) }
@@ -128,16 +124,16 @@ public final class FileSessionStore: SessionStore {
             var damage = log.isTorn ? nil : log.damage
             if damage != nil {
                 do {
-                    try disk.openFile(damagedPath, truncatedTo: 0).append(bytes)
+                    try folder.openFile(Self.damagedLog, truncatedTo: 0).append(bytes)
                 } catch {
                     // The copy is for an examination of the damage only. A full disk must not keep the client from what
                     // precedes the damage, and has no room for a part of the copy.
-                    try? disk.remove(damagedPath)
+                    try? folder.remove(Self.damagedLog)
                     damage?.reason += "; the damaged file was not copied to session.damaged (\(error))"
                 }
             }
-            state.directory = try disk.openDirectory(directory)
-            state.file = try disk.openFile(logPath, truncatedTo: log.validSize)
+            state.directory = folder
+            state.file = try folder.openFile(Self.log, truncatedTo: log.validSize)
             state.size = log.validSize
             // This run has not rewritten the log: all that earlier runs left in it counts as no longer needed.
             state.compactSize = 0
@@ -187,7 +183,7 @@ public final class FileSessionStore: SessionStore {
     public func removeAll() throws {
         try state.withLock { state in
             // First: on a full disk it takes the space that the new log needs.
-            try state.disk.remove(damagedPath)
+            try folder(state).remove(Self.damagedLog)
             let (image, clientID) = (state.image, state.clientID)
             (state.image, state.clientID) = (MQTTSessionImage(), nil)
             do {
@@ -214,10 +210,17 @@ public final class FileSessionStore: SessionStore {
     /// The most bytes of memory that an idle store keeps for reuse.
     private static let spareLimit = 1 << 16
 
+    private var isNotOpen: SessionStoreError {
+        SessionStoreError("The session store in \(directory) is not open. Let a client open it.")
+    }
+
+    private func folder(_ state: borrowing State) throws -> any OpenDirectory {
+        guard let directory = state.directory else { throw isNotOpen }
+        return directory
+    }
+
     private func write(_ bytes: [UInt8], _ state: inout State) throws {
-        guard let file = state.file else {
-            throw SessionStoreError("The session store in \(directory) is not open. Let a client open it.")
-        }
+        guard let file = state.file else { throw isNotOpen }
         do {
             try secureName(&state)
             try file.append(bytes)
@@ -260,9 +263,9 @@ public final class FileSessionStore: SessionStore {
 
     /// Writes what is still needed into a new file, which replaces the log completely or not at all.
     private func compact(_ state: inout State) throws {
-        let disk = state.disk
-        try disk.remove(newPath)
-        let file = try disk.openFile(newPath, truncatedTo: 0)
+        let folder = try folder(state)
+        try folder.remove(Self.rewrittenLog)
+        let file = try folder.openFile(Self.rewrittenLog, truncatedTo: 0)
         var bytes = SessionLog.header
         if let clientID = state.clientID {
             bytes += try SessionLog.frame(clientID: clientID, seal: options.transform?.seal)
@@ -274,10 +277,10 @@ public final class FileSessionStore: SessionStore {
             try file.append(bytes)
             // The new name must not reach the disk before the bytes do.
             try file.sync()
-            try disk.rename(newPath, to: logPath)
+            try folder.rename(Self.rewrittenLog, to: Self.log)
         } catch {
             // On a full disk it takes the space that the log needs.
-            try? disk.remove(newPath)
+            try? folder.remove(Self.rewrittenLog)
             throw error
         }
         // From here on the old log has no name: what is written to it would be lost.

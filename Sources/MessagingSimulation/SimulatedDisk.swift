@@ -114,7 +114,7 @@ package final class SimulatedDisk: Disk {
         return SimulatedDirectory(path, self, life: life(of: path))
     }
 
-    package func contents(of path: String) throws(FileError) -> [UInt8]? {
+    fileprivate func contents(of path: String) throws(FileError) -> [UInt8]? {
         let (bytes, isBroken) = state.withLock { state in
             (state.names[path].flatMap { state.files[$0]?.bytes }, state.fault == .broken)
         }
@@ -122,7 +122,7 @@ package final class SimulatedDisk: Disk {
         return bytes
     }
 
-    package func rename(_ from: String, to path: String) throws(FileError) {
+    fileprivate func rename(_ from: String, to path: String) throws(FileError) {
         let code = state.withLock { state -> Int32 in
             if state.fault == .broken { return EIO }
             guard let number = state.names.removeValue(forKey: from) else { return ENOENT }
@@ -132,7 +132,7 @@ package final class SimulatedDisk: Disk {
         if code != 0 { throw Self.failure("rename", from, code) }
     }
 
-    package func remove(_ path: String) throws(FileError) {
+    fileprivate func remove(_ path: String) throws(FileError) {
         let isBroken = state.withLock { state in
             if state.fault != .broken { state.names[path] = nil }
             return state.fault == .broken
@@ -140,7 +140,7 @@ package final class SimulatedDisk: Disk {
         if isBroken { throw Self.failure("unlink", path, EIO) }
     }
 
-    package func openFile(_ path: String, truncatedTo size: Int) throws(FileError) -> any AppendedFile {
+    fileprivate func openFile(_ path: String, truncatedTo size: Int) throws(FileError) -> any AppendedFile {
         let (number, code) = state.withLock { state -> (Int, Int32) in
             guard state.directories.contains(Directory.parent(of: path)) else { return (0, ENOENT) }
             if let fault = state.fault, fault == .broken || state.names[path] == nil { return (0, fault.errno) }
@@ -156,7 +156,7 @@ package final class SimulatedDisk: Disk {
         return file
     }
 
-    package func lock(_ path: String) throws(FileError) -> AnyObject? {
+    fileprivate func lock(_ path: String) throws(FileError) -> AnyObject? {
         let lock = SimulatedLock(path, self)
         let isFree = state.withLock { state in
             guard state.owners[path] == nil else { return false }
@@ -213,6 +213,18 @@ private final class SimulatedDirectory: OpenDirectory {
     }
 
     func sync() throws(FileError) { try disk.syncNames(in: path, life: life) }
+
+    private func path(of name: String) -> String { path + "/" + name }
+
+    func contents(of name: String) throws(FileError) -> [UInt8]? { try disk.contents(of: path(of: name)) }
+    func rename(_ from: String, to name: String) throws(FileError) {
+        try disk.rename(path(of: from), to: path(of: name))
+    }
+    func remove(_ name: String) throws(FileError) { try disk.remove(path(of: name)) }
+    func openFile(_ name: String, truncatedTo size: Int) throws(FileError) -> any AppendedFile {
+        try disk.openFile(path(of: name), truncatedTo: size)
+    }
+    func lock(_ name: String) throws(FileError) -> AnyObject? { try disk.lock(path(of: name)) }
 }
 
 private final class SimulatedFile: AppendedFile {

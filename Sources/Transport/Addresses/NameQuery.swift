@@ -101,7 +101,7 @@ package struct NameQuery: Hashable, Sendable {
 extension NameQuery {
     /// The addresses that the system's file of hosts has for the name; nil if it has none. Reads the file, which blocks.
     package func knownHere() -> Answer? {
-        guard let bytes = try? FileSystem().contents(of: "/etc/hosts") else { return nil }
+        guard let bytes = try? Directory("/etc").contents(of: "hosts") else { return nil }
         return known(in: String(decoding: bytes, as: UTF8.self))
     }
 

@@ -5,21 +5,23 @@ package protocol Disk: Sendable {
     /// Removes an empty directory, if it can be removed.
     func removeDirectory(_ path: String)
     func openDirectory(_ path: String) throws(FileError) -> any OpenDirectory
-    /// The whole content, or nil if the file does not exist.
-    func contents(of path: String) throws(FileError) -> [UInt8]?
-    func rename(_ from: String, to path: String) throws(FileError)
-    func remove(_ path: String) throws(FileError)
-    /// Opens or makes a file that is written at its end; what follows after so many bytes is cut off first.
-    func openFile(_ path: String, truncatedTo size: Int) throws(FileError) -> any AppendedFile
-    /// Locks the path for this process and this owner in it, for as long as the returned object lives; nil if another
-    /// owner has the lock.
-    func lock(_ path: String) throws(FileError) -> AnyObject?
 }
 
-/// An open directory. It is opened before its names change, so that a limit on open files cannot keep the change from
-/// being forced to the disk.
+/// An open directory, in which files have names and no paths: it stays the same when the process changes its working
+/// directory. It is opened before its names change, so that a limit on open files cannot keep the change from being forced to
+/// the disk.
 package protocol OpenDirectory: AnyObject {
+    /// The path by which it was opened, for errors.
     var path: String { get }
+    /// The whole content, or nil if the file does not exist.
+    func contents(of name: String) throws(FileError) -> [UInt8]?
+    func rename(_ from: String, to name: String) throws(FileError)
+    func remove(_ name: String) throws(FileError)
+    /// Opens or makes a file that is written at its end; what follows after so many bytes is cut off first.
+    func openFile(_ name: String, truncatedTo size: Int) throws(FileError) -> any AppendedFile
+    /// Locks a file for this process and this owner in it, for as long as the returned object lives; nil if another owner
+    /// has the lock.
+    func lock(_ name: String) throws(FileError) -> AnyObject?
     /// Makes the names in the directory survive a loss of power.
     func sync() throws(FileError)
 }

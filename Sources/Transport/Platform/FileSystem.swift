@@ -31,41 +31,7 @@ package struct FileSystem: Disk {
         _ = unsafe rmdir(path)
     }
 
-    package func contents(of path: String) throws(FileError) -> [UInt8]? {
-        let descriptor = Self.uninterrupted { unsafe open(path, O_RDONLY | O_CLOEXEC) }
-        guard descriptor >= 0 else {
-            if errno == ENOENT { return nil }
-            throw FileError(call: "open", path: path, errno: errno)
-        }
-        defer { close(descriptor) }
-        var bytes: [UInt8] = []
-        var chunk = [UInt8](repeating: 0, count: 1 << 16)
-        while true {
-            let count = unsafe read(descriptor, &chunk, chunk.count)
-            if count > 0 {
-                bytes.append(contentsOf: chunk[..<count])
-            } else if count == 0 {
-                return bytes
-            } else if errno != EINTR {
-                throw FileError(call: "read", path: path, errno: errno)
-            }
-        }
-    }
-
-    package func rename(_ from: String, to path: String) throws(FileError) {
-        if LibC.rename(from, path) != 0 { throw FileError(call: "rename", path: from, errno: errno) }
-    }
-
-    package func remove(_ path: String) throws(FileError) {
-        if unsafe unlink(path) != 0 && errno != ENOENT { throw FileError(call: "unlink", path: path, errno: errno) }
-    }
-
     package func openDirectory(_ path: String) throws(FileError) -> any OpenDirectory { try Directory(path) }
-    package func lock(_ path: String) throws(FileError) -> AnyObject? { try FileLock(path) }
-
-    package func openFile(_ path: String, truncatedTo size: Int) throws(FileError) -> any AppendedFile {
-        try AppendFile(path, truncatedTo: size)
-    }
 }
 
 /// An open directory of the system.
@@ -75,12 +41,67 @@ package final class Directory: OpenDirectory {
 
     package init(_ path: String) throws(FileError) {
         self.path = path
-        descriptor = FileSystem.uninterrupted { unsafe open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+        // The method of this name opens a file in it.
+        descriptor = FileSystem.uninterrupted { unsafe openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
         guard descriptor >= 0 else { throw FileError(call: "open", path: path, errno: errno) }
     }
 
     deinit {
         if descriptor >= 0 { close(descriptor) }
+    }
+
+    /// A file in this directory, whatever the working directory of the process has become.
+    private func open(_ name: String, _ flags: Int32) throws(FileError) -> Int32 {
+        let file = FileSystem.uninterrupted { unsafe openat(descriptor, name, flags | O_CLOEXEC, 0o600) }
+        guard file >= 0 else { throw FileError(call: "open", path: path(of: name), errno: errno) }
+        return file
+    }
+
+    private func path(of name: String) -> String { path + "/" + name }
+
+    package func contents(of name: String) throws(FileError) -> [UInt8]? {
+        let file: Int32
+        do throws(FileError) {
+            file = try open(name, O_RDONLY)
+        } catch {
+            guard error.isMissing else { throw error }
+            return nil
+        }
+        defer { close(file) }
+        var bytes: [UInt8] = []
+        var chunk = [UInt8](repeating: 0, count: 1 << 16)
+        while true {
+            let count = unsafe read(file, &chunk, chunk.count)
+            if count > 0 {
+                bytes.append(contentsOf: chunk[..<count])
+            } else if count == 0 {
+                return bytes
+            } else if errno != EINTR {
+                throw FileError(call: "read", path: path(of: name), errno: errno)
+            }
+        }
+    }
+
+    package func rename(_ from: String, to name: String) throws(FileError) {
+        if unsafe renameat(descriptor, from, descriptor, name) != 0 {
+            throw FileError(call: "rename", path: path(of: from), errno: errno)
+        }
+    }
+
+    package func remove(_ name: String) throws(FileError) {
+        if unsafe unlinkat(descriptor, name, 0) != 0 && errno != ENOENT {
+            throw FileError(call: "unlink", path: path(of: name), errno: errno)
+        }
+    }
+
+    package func openFile(_ name: String, truncatedTo size: Int) throws(FileError) -> any AppendedFile {
+        let file = AppendFile(path(of: name), try open(name, O_WRONLY | O_CREAT | O_APPEND))
+        try file.truncate(to: size)
+        return file
+    }
+
+    package func lock(_ name: String) throws(FileError) -> AnyObject? {
+        try FileLock(path(of: name), open(name, O_RDWR | O_CREAT))
     }
 
     /// The path of the directory that has this path's last name.
@@ -149,17 +170,10 @@ final class AppendFile: AppendedFile {
     private let path: String
     private let descriptor: Int32
 
-    /// - Parameter truncatedTo: what follows after so many bytes is cut off first.
-    init(_ path: String, truncatedTo size: Int) throws(FileError) {
-        self.path = path
-        descriptor = FileSystem.uninterrupted { unsafe open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600) }
-        guard descriptor >= 0 else { throw FileError(call: "open", path: path, errno: errno) }
-        try truncate(to: size)
-    }
+    /// - Parameter descriptor: the open file, which belongs to this value from now on.
+    init(_ path: String, _ descriptor: Int32) { (self.path, self.descriptor) = (path, descriptor) }
 
-    deinit {
-        if descriptor >= 0 { close(descriptor) }
-    }
+    deinit { close(descriptor) }
 
     func append(_ bytes: [UInt8]) throws(FileError) {
         var rest = bytes[...]
@@ -193,9 +207,10 @@ final class FileLock {
     private let descriptor: Int32
 
     /// Returns nil if another owner has it.
-    init?(_ path: String) throws(FileError) {
-        descriptor = FileSystem.uninterrupted { unsafe open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600) }
-        guard descriptor >= 0 else { throw FileError(call: "open", path: path, errno: errno) }
+    ///
+    /// - Parameter descriptor: the open file, which belongs to this value from now on.
+    init?(_ path: String, _ descriptor: Int32) throws(FileError) {
+        self.descriptor = descriptor
         if FileSystem.uninterrupted({ flock(descriptor, LOCK_EX | LOCK_NB) }) != 0 {
             if errno == EWOULDBLOCK { return nil }
             throw FileError(call: "flock", path: path, errno: errno)
@@ -203,7 +218,6 @@ final class FileLock {
     }
 
     deinit {
-        guard descriptor >= 0 else { return }
         // Closing alone is not enough: a child that is just being started has a copy until it becomes its program.
         flock(descriptor, LOCK_UN)
         close(descriptor)

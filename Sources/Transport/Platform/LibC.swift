@@ -15,7 +15,7 @@
     #error("swift-messaging needs a POSIX system: add its C library here.")
 #endif
 
-/// What the C libraries declare in different ways, or under names that our own types hide.
+/// What the C libraries declare in different ways.
 enum LibC {
     #if canImport(Glibc)
         static let streamSocketType = Int32(SOCK_STREAM.rawValue)
@@ -24,17 +24,4 @@ enum LibC {
         static let streamSocketType = SOCK_STREAM
         static let priorityOfThread = PRIO_PROCESS
     #endif
-
-    /// Replaces the file at `new`, if there is one, by the file at `old` in one step.
-    static func rename(_ old: String, _ new: String) -> Int32 {
-        #if canImport(Glibc)
-            unsafe Glibc.rename(old, new)
-        #elseif canImport(Musl)
-            unsafe Musl.rename(old, new)
-        #elseif canImport(Android)
-            unsafe Android.rename(old, new)
-        #else
-            unsafe Darwin.rename(old, new)
-        #endif
-    }
 }

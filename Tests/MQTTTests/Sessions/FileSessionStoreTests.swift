@@ -51,6 +51,36 @@ struct FileSessionStoreTests {
         #expect(stored.damage == nil)
     }
 
+    /// In a process of its own, since all threads share the working directory.
+    @Test func `a relative directory stays the same when the process changes its working directory`() async {
+        await #expect(processExitsWith: .success) {
+            let scratch = try ScratchDirectory()
+            let files = FileManager.default
+            for name in ["a", "b"] {
+                try files.createDirectory(atPath: scratch.file(name), withIntermediateDirectories: true)
+            }
+            guard files.changeCurrentDirectoryPath(scratch.file("a")) else { exit(2) }
+            var options = FileSessionStore.Options()
+            options.compactionSize = 2_000
+            let store = FileSessionStore(directory: "store", options: options)
+            _ = try store.open()
+            try store.setClientID("me")
+            guard files.changeCurrentDirectoryPath(scratch.file("b")) else { exit(3) }
+            for number in 1...200 as ClosedRange<UInt64> {
+                try store.append([.received(packetID: UInt16(number))])
+                try store.append([.receivedReleased(packetID: UInt16(number))])
+            }
+            func size() -> Int {
+                (try? Data(contentsOf: URL(fileURLWithPath: scratch.file("a/store/session.log"))).count) ?? 0
+            }
+            // It was rewritten all the time.
+            guard (1...4_000).contains(size()) else { exit(4) }
+            try store.removeAll()
+            guard (1...100).contains(size()), !files.fileExists(atPath: scratch.file("b/store")) else { exit(5) }
+            exit(0)
+        }
+    }
+
     @Test func `the directories that the store is in are made too, and survive a loss of power`() throws {
         let scratch = try ScratchDirectory()
         let synced = Synced()

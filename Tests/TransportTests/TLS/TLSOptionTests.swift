@@ -165,7 +165,7 @@ struct TLSOptionTests {
                     #expect(ThreadCount.named("messaging-files") == 1)
                     // What is read next is a file.
                     try FileManager.default.removeItem(atPath: file)
-                    let content = try FileSystem().contents(of: certificates.authority.certificate) ?? []
+                    let content = Array(try Data(contentsOf: URL(fileURLWithPath: certificates.authority.certificate)))
                     try folder.write(String(decoding: content, as: UTF8.self), to: "authority.pem")
                     #expect(write(writer, content, content.count) == content.count)
                     close(writer)
@@ -232,7 +232,8 @@ struct TLSOptionTests {
                 options.keyLogFile = nil
                 options.identity = .stored(
                     key: "file:" + certificates.client.key,
-                    certificates: .bytes(try FileSystem().contents(of: certificates.client.certificate) ?? []))
+                    certificates: .bytes(
+                        Array(try Data(contentsOf: URL(fileURLWithPath: certificates.client.certificate)))))
                 try check("a stored key", options)
             }
         }
