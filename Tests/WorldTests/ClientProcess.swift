@@ -148,6 +148,8 @@ final class ClientProcess: Sendable {
             task.cancel()
             await task.value
             try watch.check(client.counters, servers: urls.count, world)
+            let new = Self.makeClient(name, urls, configuration, store, contents, world, life: 0)
+            try world.requireNothingLeft(in: client, unlike: new)
         }
     }
 }

@@ -224,6 +224,8 @@ enum MQTTPromises {
         if hasWill, !users.hasUsers, !serverForgets { try model.check(wills: broker.collected(topic: "will"), world) }
         try await sender.check(world)
         try await receiver.check(world)
+        let unused = MQTTClient(url, clientID: "forgetful", configuration: configuration, clock: world.clock)
+        try world.requireNothingLeft(in: forgetful, unlike: unused)
         if kind == .unbroken {
             for client in [sender.client, receiver.client] {
                 let count = client.counters.connections

@@ -167,6 +167,8 @@ enum STOMPPromises {
             watching[index].cancel()
             await watching[index].value
             try watches[index].check(client.counters, world)
+            let new = STOMPClient(url, configuration: [bounded, configuration, usual][index], clock: world.clock)
+            try world.requireNothingLeft(in: client, unlike: new)
         }
         let (counted, taken) = (consumer.counters.messagesReceived, model.deliveredCount)
         try world.require(counted >= taken, "the consumer counted \(counted) of \(taken) messages")
