@@ -148,9 +148,10 @@ final class ClientProcess: Sendable {
             task.cancel()
             await task.value
             try watch.check(client.counters, servers: urls.count, world)
-            let new = Self.makeClient(name, urls, configuration, store, contents, world, life: 0)
-            try world.requireNothingLeft(in: client, unlike: new)
         }
+        // What the clients of processes that have ended still hold is lost with them.
+        let new = Self.makeClient(name, urls, configuration, store, contents, world, life: 0)
+        try world.requireNothingLeft(in: client, unlike: new)
     }
 }
 

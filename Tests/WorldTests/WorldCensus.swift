@@ -67,7 +67,8 @@ extension Census {
     fileprivate static let kept =
         varying + [
             "FilterTrie.nodes", "MQTTEngineConfiguration.password",
-            "MQTTRouter.destinations", "MQTTRouter.toForget", "MQTTUnmatchedList.messages", "Message.payload",
+            "MQTTRouter.destinations", "MQTTRouter.toForget", "MQTTUnmatchedList.messages", "MQTTWill.payload",
+            "Message.payload",
             "ReceiptTable.ring", "SendWindow.free",
             "SendWindow.slotOfID", "SendWindow.slots",
         ]
