@@ -37,6 +37,7 @@ let package = Package(
         library("STOMPRecords", ["MessagingFrames", "STOMPCore", "Transport", "MessagingWire"]),
         library("MQTTStores", ["MQTTCore", "Transport", "MessagingWire"]),
         library("MessagingSimulation", ["MQTTCore", "Transport", "MessagingWire"]),
+        library("MessagingJudge", ["MQTTCore", "STOMPCore", "MessagingWire"]),
 
         // What people import.
         library("MessagingShell", ["MessagingFrames", "Transport", "MessagingWire"]),
@@ -48,7 +49,9 @@ let package = Package(
             ]),
         library(
             "STOMP", ["MessagingShell", "MessagingFrames", "STOMPCore", "STOMPRecords", "Transport", "MessagingWire"]),
-        library("LoopbackBroker", ["MQTTCore", "MessagingSimulation", "STOMPCore", "Transport", "MessagingWire"]),
+        library(
+            "LoopbackBroker",
+            ["MQTTCore", "MessagingJudge", "MessagingSimulation", "STOMPCore", "Transport", "MessagingWire"]),
         library(
             "Inspector", ["MessagingHTTPCore", "MessagingShell", "MessagingFrames", "Transport", "MessagingWire"],
             resources: [.embedInCode("Page")]),
@@ -108,6 +111,7 @@ var testTargets: [Target] {
         tests(of: "MessagingWire"),
         tests(of: "MQTTCore", with: ["MessagingWire"]),
         tests(of: "STOMPCore", with: ["MessagingWire"]),
+        tests(of: "MessagingJudge", with: ["MQTTCore", "STOMPCore", "MessagingWire"]),
         tests(of: "MessagingHTTPCore", with: ["MessagingWire"]),
         tests(of: "MessagingWebSocketCore", with: ["MessagingHTTPCore", "MessagingWire"]),
         tests(
@@ -124,13 +128,13 @@ var testTargets: [Target] {
                 "ClientTestSupport", "MessagingHTTPCore", "LoopbackBroker", "STOMPRecords", "MessagingWebSocketCore",
                 "MessagingWire",
             ]),
-        tests(of: "LoopbackBroker", with: ["MQTT", "STOMP"]),
+        tests(of: "LoopbackBroker", with: ["MQTT", "MessagingJudge", "STOMP"]),
         tests(of: "Inspector", with: ["LoopbackBroker", "MQTT", "MessagingShell", "STOMP", "MessagingWire"]),
 
         // Tests of several modules together.
         tests("Broker", with: ["MQTT", "STOMP"] + devices),
         // Whole clients in simulation. A target of its own, because campaigns and planted defects build it again and again.
-        tests("World", with: ["LoopbackBroker", "MQTT", "MessagingSimulation", "STOMP"]),
+        tests("World", with: ["LoopbackBroker", "MQTT", "MessagingJudge", "MessagingSimulation", "STOMP"]),
         tests("Embedded", with: ["LoopbackBroker", "MQTT"], exclude: ["Checks"]),
         tests("Documentation", with: ["Inspector", "LoopbackBroker", "MQTT", "MQTTCore", "STOMP"]),
         tests("Migration", exclude: ["Calls"]),

@@ -99,7 +99,12 @@ public final class LoopbackBroker: Sendable {
         hub.setMemoryServices(ports, isOpen: false)
         for listener in listeners { await listener.close() }
         await hub.closeAll()
+        hub.judges?.stopped()
     }
+
+    /// The rules of MQTT that clients have broken, one sentence each, which names the client, the rule, its clause and the
+    /// packet; the first hundred. Empty unless ``LoopbackBrokerOptions/judgesClients`` is set.
+    public var violations: [String] { hub.judges?.found.map { "\($0)" } ?? [] }
 
     /// Cuts every connection without any packet or frame, as a failing network would; wills are published. New
     /// connections are accepted as before. Returns when the connections are cut, as ``dropConnection(of:)`` does.

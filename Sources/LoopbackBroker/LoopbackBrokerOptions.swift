@@ -101,6 +101,14 @@ public struct LoopbackBrokerOptions: Sendable {
     /// What goes wrong on purpose from the start; ``LoopbackBroker/changeFaults(_:)`` changes it later.
     public var faults = LoopbackFaults()
 
+    /// Whether what clients write is compared with the rules of their protocol; ``LoopbackBroker/violations`` has the result.
+    /// It takes time and memory for each message. Default: false, except in a ``Simulation``, which fails at the first rule that
+    /// is broken.
+    public var judgesClients = false
+
+    /// What is done with broken rules besides.
+    package var judging = Judging()
+
     /// Free ports, no credentials.
     public init() {}
 }

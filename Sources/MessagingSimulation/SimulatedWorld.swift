@@ -59,6 +59,8 @@ package final class SimulatedWorld: LoopWorld {
         var roundCount = 0
         /// Whether work from another thread has been reported.
         var isForeign = false
+        /// Whether a failure has been reported.
+        var hasFailed = false
         /// Rounds since time has last passed, and since then or since anything was written.
         var rounds = 0
         var idleRounds = 0
@@ -231,6 +233,16 @@ package final class SimulatedWorld: LoopWorld {
             : "Another thread called a client, a broker or the clock of the simulation, which a seed cannot repeat: a Dispatch "
                 + "queue, a Thread, the main actor, or a client with another clock. Make the call in a task of the body."
         loop.execute { stalled(reason, true) }
+    }
+
+    /// The world has failed, whatever its body returns; the first reason counts.
+    func fail(_ reason: String, on loop: EventLoop) {
+        let stalled = state.withLock { state -> (@Sendable (String, Bool) -> Void)? in
+            guard state.isActive, !state.hasFailed else { return nil }
+            state.hasFailed = true
+            return state.stalled
+        }
+        if let stalled { loop.execute { stalled(reason, false) } }
     }
 
     #if SIMULATION

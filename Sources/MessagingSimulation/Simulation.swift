@@ -190,6 +190,12 @@ public final class Simulation: Sendable {
         world.record(.testNote(text))
     }
 
+    /// Ends the world soon, which has failed; on its thread, under any lock.
+    package func fail(_ reason: String) {
+        world.record(.note(reason))
+        world.fail(reason, on: clock.loop)
+    }
+
     /// Throws unless a condition holds.
     ///
     /// - Parameters:

@@ -128,6 +128,7 @@ struct WorldUsers: Sendable {
 
     var options: LoopbackBrokerOptions {
         var options = LoopbackBrokerOptions()
+        options.judging.judgesPromises = true
         if hasUsers { options.users = [.init(name: "app", password: "new")] }
         return options
     }

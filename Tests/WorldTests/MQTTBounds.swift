@@ -69,7 +69,9 @@ enum MQTTBounds {
 
     private static func run(_ world: Simulation, _ kind: Kind) async throws {
         var random = world.makeRandom()
-        let broker = try await world.startBroker(host: "broker.example")
+        var brokerOptions = LoopbackBrokerOptions()
+        brokerOptions.judging.judgesPromises = true
+        let broker = try await world.startBroker(brokerOptions, host: "broker.example")
         let url = broker.url("mqtt", broker.ports.mqtt, using: &random)
         let isKept = kind != .calm || Bool.random(using: &random)
         let settings = configuration(kind, isKept: isKept, &random)

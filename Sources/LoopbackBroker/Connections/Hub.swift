@@ -42,6 +42,8 @@ final class Hub: Sendable {
     let counters = Counters()
     let faults: Lock<LoopbackFaults>
     let packets = PacketWatch()
+    /// Nil unless clients are judged.
+    let judges: ClientJudges?
     /// Nanoseconds for which a simulation holds answers back at most.
     let answerDelay = Atomic<Int64>(0)
     let state: Lock<State>
@@ -53,6 +55,7 @@ final class Hub: Sendable {
         tls = options.tls.map { TLSContexts(server: $0) }
         self.clock = clock
         if let clock { loop = clock.loop } else { loop = try EventLoop.start() }
+        judges = options.judgesClients ? ClientJudges(options.judging, judgesTime: clock != nil) : nil
         faults = Lock(options.faults)
         state = Lock(State(router: Router(options)))
     }
@@ -115,6 +118,7 @@ final class Hub: Sendable {
 
     /// A connection is gone; on the loop's thread.
     func forget(_ id: Router.ConnectionID) {
+        judges?.closed(id)
         state.withLock { state in
             state.connections[id] = nil
             state.names[id] = nil

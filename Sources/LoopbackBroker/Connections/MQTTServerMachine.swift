@@ -22,6 +22,7 @@ struct MQTTServerMachine: LinkMachine, ~Copyable {
     var published = PublishedInSecond()
     private var isFrozen = false
     private var answers = HeldAnswers()
+    private var judged = JudgedBytes()
     /// A fault has cut the connection, which is about to end: nothing more is read or written.
     private var isCut = false
     private let maximumOutboxBytes: Int
@@ -63,6 +64,7 @@ struct MQTTServerMachine: LinkMachine, ~Copyable {
     }
 
     mutating func connectionOpened(at now: Int64, into afterLock: AfterLock) {
+        hub.judges?.opened(id)
         // A server's engine that has no connection has nothing to refuse.
         try? engine.connectionOpened(at: now)
     }
@@ -73,6 +75,15 @@ struct MQTTServerMachine: LinkMachine, ~Copyable {
     }
 
     mutating func receive(_ bytes: RawSpan, at now: Int64, into afterLock: AfterLock) -> Int {
+        if let judges = hub.judges {
+            judged.see(bytes) { judges.clientWrote($0, on: id, at: now) }
+        }
+        let count = receiveJudged(bytes, at: now, into: afterLock)
+        judged.consumed(count)
+        return count
+    }
+
+    private mutating func receiveJudged(_ bytes: RawSpan, at now: Int64, into afterLock: AfterLock) -> Int {
         guard !wantsClose && !isCut else { return bytes.byteCount }
         afterLock.begin(ServerSource(hub: hub, id: id, now: now))
         if engine.phase == .connecting { limit(by: bytes, at: now) }
@@ -236,6 +247,7 @@ struct MQTTServerMachine: LinkMachine, ~Copyable {
 
     mutating func setFrozen(_ frozen: Bool, at now: Int64) {
         isFrozen = frozen
+        if !frozen { hub.judges?.resumedReading(id, at: now) }
         engine.setReadingPaused(frozen, at: now)
     }
 }
@@ -322,13 +334,16 @@ extension MQTTServerMachine {
         }
         engine.outputEmptied()
         if let left = answers.taken(from: engine.output, of: id, hub, at: now, first: first) { engine.output = left }
-        guard hub.packets.isActive else { return }
-        let (output, cuts) = hub.packets.filter(engine.output, of: clientID, first: first)
-        engine.output = output
-        if cuts {
-            isCut = true
-            hub.drop(id)
+        if hub.packets.isActive {
+            let (output, cuts) = hub.packets.filter(engine.output, of: clientID, first: first)
+            engine.output = output
+            if cuts {
+                isCut = true
+                hub.drop(id)
+            }
         }
+        // The bytes of an array of bytes: nothing to reinterpret.
+        if let judges = hub.judges { unsafe judges.serverWrote(engine.output.span.bytes, on: id, at: now) }
     }
 }
 

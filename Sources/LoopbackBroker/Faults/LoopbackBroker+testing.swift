@@ -24,6 +24,7 @@ extension LoopbackBroker {
         await hub.act(orIfStopped: false) { [hub] in
             let connections = hub.connections(of: client)
             for (_, connection) in connections { connection.drop() }
+            hub.judges?.mayBeAnother(client)
             return !connections.isEmpty
         }
     }

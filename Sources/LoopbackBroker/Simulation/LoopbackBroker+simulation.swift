@@ -5,7 +5,7 @@ package import Transport
 
 extension Simulation {
     /// Starts a broker of this world: its ports exist in the simulation only. Brokers that are started here restart and fall
-    /// silent as the plan says.
+    /// silent as the plan says. The world fails at the first rule of the specification that a client breaks.
     ///
     /// - Parameters:
     ///   - options: as for ``LoopbackBroker/start(_:clock:)``.
@@ -17,6 +17,9 @@ extension Simulation {
     public func startBroker(
         _ options: LoopbackBrokerOptions = LoopbackBrokerOptions(), host: String? = nil
     ) async throws(TransportError) -> LoopbackBroker {
+        var options = options
+        options.judgesClients = true
+        options.judging.onViolation = { [weak self] in self?.fail("\($0)") }
         let broker = try await LoopbackBroker.start(options, clock: clock, host: host)
         add(broker)
         return broker

@@ -1,0 +1,80 @@
+package import MessagingJudge
+import MessagingWire
+import Synchronization
+import Transport
+
+/// What a broker does with the rules that its clients break.
+package struct Judging: Sendable {
+    /// Rules that clients may break.
+    package var mayBreak: Set<Clause> = []
+    /// Whether what our clients promise beyond the specification is examined. Apps can do the same: subscribe again, or change
+    /// a will. Default: false.
+    package var judgesPromises = false
+    /// Called at once, on the loop's thread and under the lock of a connection.
+    package var onViolation: (@Sendable (Violation) -> Void)?
+    /// Called with all that were found, by ``LoopbackBroker/stop()`` in the task of its caller.
+    package var onStop: (@Sendable ([Violation]) -> Void)?
+
+    package init() {}
+}
+
+/// The judges of a broker's clients. They see what clients write before faults are applied, and what is written to
+/// clients after that; in the clear, since layers are below.
+final class ClientJudges: Sendable {
+    private struct State: Sendable {
+        var mqtt: MQTTJudge
+        var found: [Violation] = []
+    }
+
+    private let judging: Judging
+    private let state: Lock<State>
+
+    /// - Parameter judgesTime: whether the broker has a virtual clock.
+    init(_ judging: Judging, judgesTime: Bool) {
+        self.judging = judging
+        var options = JudgeOptions()
+        (options.judgesPromises, options.judgesTime) = (judging.judgesPromises, judgesTime)
+        state = Lock(State(mqtt: MQTTJudge(options)))
+    }
+
+    /// The first hundred.
+    var found: [Violation] { state.withLock { $0.found } }
+
+    func stopped() { judging.onStop?(found) }
+
+    func opened(_ id: Router.ConnectionID) { change { $0.opened(id) } }
+    func closed(_ id: Router.ConnectionID) { change { $0.closed(id) } }
+    /// The broker has not read for a while, by its own decision.
+    func resumedReading(_ id: Router.ConnectionID, at now: Int64) { change { $0.resumedReading(id, at: now) } }
+    /// What connects with this name next may be another process.
+    func mayBeAnother(_ client: String) { change { $0.mayBeAnother(client) } }
+    func clientWrote(_ bytes: RawSpan, on id: Router.ConnectionID, at now: Int64) {
+        change { $0.clientWrote(bytes, on: id, at: now) }
+    }
+    func serverWrote(_ bytes: RawSpan, on id: Router.ConnectionID, at now: Int64) {
+        change { $0.serverWrote(bytes, on: id, at: now) }
+    }
+
+    private func change(_ body: (inout MQTTJudge) -> Void) {
+        let new = state.withLock { state in
+            body(&state.mqtt)
+            let new = state.mqtt.takeViolations().filter { !judging.mayBreak.contains($0.clause) }
+            state.found += new.prefix(max(0, 100 - state.found.count))
+            return new
+        }
+        if let onViolation = judging.onViolation { new.forEach(onViolation) }
+    }
+}
+
+/// The bytes of a client that its judge has seen, and the machine not consumed.
+struct JudgedBytes: Sendable {
+    private var ahead = 0
+
+    /// Lets the judge see what it has not seen of `bytes`, which are all that were not consumed.
+    mutating func see(_ bytes: RawSpan, _ body: (RawSpan) -> Void) {
+        if bytes.byteCount > ahead { body(bytes.extracting(droppingFirst: ahead)) }
+        ahead = bytes.byteCount
+    }
+
+    mutating func consumed(_ count: Int) { ahead -= count }
+}

@@ -1,0 +1,74 @@
+import LoopbackBroker
+import MQTT
+import MessagingJudge
+import Synchronization
+import Testing
+
+/// A broker that compares what its clients write with the rules of their protocol.
+@Suite struct JudgeTests {
+    /// PUBACK of a message that there was not, and a packet whose answer shows that it was read.
+    private static let wrong: [UInt8] = [0x40, 2, 0, 9]
+
+    private static func options(_ judging: Judging = Judging()) -> LoopbackBrokerOptions {
+        var options = LoopbackBrokerOptions()
+        options.judgesClients = true
+        options.judging = judging
+        return options
+    }
+
+    private static func breakRule(at broker: LoopbackBroker) async throws {
+        let client = try await RawClient.mqtt(broker, MQTTBytes.connect("a"))
+        try await client.send(wrong + [0xC0, 0])
+        try await client.expect([0xD0, 0])
+    }
+
+    @Test func `A rule that a client breaks is named with its clause and the packet`() async throws {
+        try await withBroker(Self.options()) { broker in
+            try await Self.breakRule(at: broker)
+            #expect(
+                broker.violations == [
+                    "'a' broke the rule 'answerWithoutPublish' on connection 1. The server has written no PUBLISH on this "
+                        + "connection that it answers. PUBACK id 9 [v5 MQTT-2.2.1-5, v3 MQTT-2.3.1-6]"
+                ])
+        }
+    }
+
+    @Test func `Clients are not judged unless that is asked for`() async throws {
+        try await withBroker { broker in
+            try await Self.breakRule(at: broker)
+            #expect(broker.violations.isEmpty)
+        }
+    }
+
+    @Test func `Stopping reports what was found, without rules that may be broken`() async throws {
+        for mayBreak in [[], [.answerWithoutPublish]] as [Set<Clause>] {
+            let reported = Mutex<[[Clause]]>([])
+            var judging = Judging()
+            judging.mayBreak = mayBreak
+            judging.onStop = { found in reported.withLock { $0.append(found.map(\.clause)) } }
+            let broker = try await LoopbackBroker.start(Self.options(judging))
+            try await Self.breakRule(at: broker)
+            await broker.stop()
+            await broker.stop()
+            #expect(reported.withLock { $0 } == [mayBreak.isEmpty ? [.answerWithoutPublish] : []])
+        }
+    }
+
+    @Test func `A client that keeps the rules is not blamed, also over WebSocket`() async throws {
+        try await withBroker(Self.options()) { broker in
+            for url in try [broker.mqttURL, broker.wsURL] {
+                let client = MQTTClient(url, clientID: "good")
+                try await client.connect()
+                let messages = try await client.subscribe(to: "t", qos: .exactlyOnce)
+                for qos in QoS.allCases { try await client.publish("x", to: "t", qos: qos) }
+                var count = 0
+                for try await _ in messages {
+                    count += 1
+                    if count == 3 { break }
+                }
+                await client.disconnect()
+            }
+            #expect(broker.violations == [])
+        }
+    }
+}
