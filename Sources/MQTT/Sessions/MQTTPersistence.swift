@@ -18,6 +18,9 @@ final class MQTTPersistence: Sendable {
         /// With the callers that wait until it is open; those without a purpose wait to close it.
         case opening([(call: Call, purpose: Purpose?)])
         case open(MQTTJournal)
+        /// The store has failed, and everything that waited for it has ended: the next attempt closes it and opens it again.
+        /// An attempt that did so earlier would restore messages that are about to fail, and send them.
+        case failed(MQTTJournal)
         /// With the callers that wait until it is closed.
         case closing([Call])
     }
@@ -31,7 +34,12 @@ final class MQTTPersistence: Sendable {
 
     /// Nil until the store is open.
     var journal: MQTTJournal? {
-        phase.withLock { if case .open(let journal) = $0 { journal } else { nil } }
+        phase.withLock { phase in
+            switch phase {
+            case .open(let journal), .failed(let journal): journal
+            case .unopened, .opening, .closing: nil
+            }
+        }
     }
 
     /// How many callers wait until the store is open.
@@ -72,7 +80,8 @@ final class MQTTPersistence: Sendable {
                 phase = .opening(call.map { [($0, purpose)] } ?? [])
                 return .opens
             case .opening(let calls): phase = .opening(calls + (call.map { [($0, purpose)] } ?? []))
-            case .open(let journal): return journal.failure == nil ? .isOpen : .hasFailed
+            case .open: return .isOpen
+            case .failed: return .hasFailed
             case .closing(let calls): phase = .closing(calls + (call.map { [$0] } ?? []))
             }
             return .waits
@@ -108,7 +117,7 @@ final class MQTTPersistence: Sendable {
             case .isOpen: return
             case .hasFailed:
                 guard purpose == .attempt else { return }
-                if let journal = takeJournal(core, if: { $0.failure != nil }).journal { await end(journal) }
+                if let journal = takeJournal(core, onlyFailed: true).journal { await end(journal) }
                 continue
             case .opens: open(core)
             case .waits: break
@@ -124,18 +133,18 @@ final class MQTTPersistence: Sendable {
         }
     }
 
-    /// Takes the journal away from the client, if the condition holds. While the store is being opened or closed, `call`
-    /// waits for that, if there is one.
+    /// Takes the journal away from the client; with `onlyFailed` that of a store that has failed alone. While the store is
+    /// being opened or closed, `call` waits for that, if there is one.
     private func takeJournal(
-        _ core: MQTTClientCore, if condition: (MQTTJournal) -> Bool = { _ in true }, orWait call: Call? = nil
+        _ core: MQTTClientCore, onlyFailed: Bool = false, orWait call: Call? = nil
     ) -> (journal: MQTTJournal?, waits: Bool) {
         let result = phase.withLock { phase -> (journal: MQTTJournal?, waits: Bool) in
             switch phase {
             case .unopened: return (nil, false)
             case .opening(let calls): phase = .opening(calls + (call.map { [($0, nil)] } ?? []))
             case .closing(let calls): phase = .closing(calls + (call.map { [$0] } ?? []))
-            case .open(let journal):
-                guard condition(journal) else { return (nil, false) }
+            case .open where onlyFailed: return (nil, false)
+            case .open(let journal), .failed(let journal):
                 phase = .closing([])
                 return (journal, false)
             }
@@ -215,7 +224,8 @@ final class MQTTPersistence: Sendable {
                 let journal = MQTTJournal(store, thread: thread, loop: core.loop) { [weak core] ticket in
                     if let core { Self.persisted(through: ticket, core) }
                 } failed: { [weak core] error in
-                    if let core { Self.failed(error, core) }
+                    // Not `self`, which holds the journal.
+                    if let core { core.persistence?.failed(error, core) }
                 }
                 restore(stored, clientID: clientID, journal: journal, core)
                 if let damage = stored.damage { core.news.tell(.storeDamaged(damage)) }
@@ -310,16 +320,19 @@ final class MQTTPersistence: Sendable {
 
     /// Nothing can be stored any more: the waiting callers fail, and the connection ends, so that nothing is acknowledged
     /// that is not stored.
-    private static func failed(_ error: MQTTError, _ core: MQTTClientCore) {
-        core.loop.execute {
+    private func failed(_ error: MQTTError, _ core: MQTTClientCore) {
+        core.loop.execute { [self] in
             var ended = MQTTEndedPublishers()
             var waiters = core.link.perform { $0.storeFailed(&ended) }
             waiters.resume(returning: .failure(error))
             ended.resume()
             core.storeFailed(error)
             core.link.dropConnection()
-            // Another attempt would open the store again, without the messages of callers that still wait.
             core.supervisor.stopTrying(error)
+            phase.withLock { phase in
+                // Unless the client has disconnected meanwhile, and opened the store again.
+                if case .open(let journal) = phase, journal.failure != nil { phase = .failed(journal) }
+            }
         }
     }
 }

@@ -273,6 +273,63 @@ struct FailingDiskTests {
         await bench.stop()
     }
 
+    /// The store fails on its thread, and the callers are notified on the loop's: an attempt begins in between.
+    @Test func `an attempt that begins while the store fails does not send a publish that fails`() async throws {
+        let bench = try await Bench()
+        let disk = FillingStore()
+        let client = bench.client("full") {
+            $0.sessionStore = disk
+            // The test alone begins attempts.
+            $0.reconnect.initialDelay = .seconds(3600)
+            $0.reconnect.maximumDelay = .seconds(3600)
+        }
+        let core = client.core
+        let receiver = try await bench.connected()
+        let messages = try await receiver.subscribe(to: "a", qos: .exactlyOnce)
+        bench.setNetwork(up: false)
+        await client.start()
+        for await state in client.states { if case .waiting = state { break } }
+        let withdrawn = try await client.enqueue(MQTTOutgoingMessage("withdrawn", to: "a"))
+        let publishing = Task { try await client.publish("failed", to: "a", qos: .exactlyOnce) }
+        #expect(await eventually { disk.base.messageCount == 2 })
+        disk.isFull = true
+        let reconnecting = Task(executorPreference: core.loop) { try await client.reconnect() }
+        await begun(attemptOf: client) {
+            // After the attempt's first step, and before the callers are notified: an attempt must not open the store again.
+            core.loop.execute {
+                while let journal = core.persistence?.journal, journal.failure != nil, isConnecting(client) {
+                    Thread.sleep(forTimeInterval: 0.001)
+                }
+            }
+            #expect(withdrawn.withdraw())
+            while core.persistence?.journal?.failure == nil { Thread.sleep(forTimeInterval: 0.001) }
+        }
+        await expectStoreFailed { _ = try await publishing.value(within: .patience, "a publish whose store failed") }
+        await expectStoreFailed { try await reconnecting.value(within: .patience, "an attempt whose store failed") }
+        bench.setNetwork(up: true)
+        disk.isFull = false
+        try await client.connect()
+        try await client.publish("last", to: "a", qos: .exactlyOnce)
+        #expect(try await messages.first(1).map(\.text) == ["last"])
+        await client.disconnect()
+        #expect(disk.base.messageCount == 0)
+        await receiver.disconnect()
+        await bench.stop()
+    }
+
+    /// Runs `body` on the loop's thread when an attempt has begun, before what the attempt's task hands to the loop.
+    private func begun(attemptOf client: MQTTClient, _ body: @escaping @Sendable () -> Void) async {
+        let ended = PendingCall<Void>()
+        // Once in each round of the loop.
+        @Sendable func ask() {
+            guard isConnecting(client) else { return client.core.loop.execute(ask) }
+            body()
+            ended.end(())
+        }
+        client.core.loop.execute(ask)
+        await ended.answer()
+    }
+
     /// Publishes a message that waits for a connection and is stored, and that fails with the end of the client.
     private func refuse(
         _ text: String, of client: MQTTClient, _ bench: Bench, _ disk: FillingStore, _ end: End
@@ -526,6 +583,10 @@ private struct Undelivered {
 }
 
 /// A store on a disk that a test fills and empties.
+private func isConnecting(_ client: MQTTClient) -> Bool {
+    if case .connecting = client.state { true } else { false }
+}
+
 private final class FillingStore: SessionStore {
     struct DiskFull: Error {}
 
