@@ -11,7 +11,7 @@ import Transport
 struct AbandonedConnectTests {
     /// What a server sees that reads nothing until the client has left.
     private func end(
-        of leaving: @escaping @Sendable (MQTTClient, ManualClock) async throws -> Void
+        of leaving: (_ connecting: Task<Void, any Error>, ManualClock) async -> Void
     ) async throws -> IOResult {
         let loop = EventLoop.shared
         let accepted = Mutex<[SocketStream]>([])
@@ -22,7 +22,11 @@ struct AbandonedConnectTests {
         configuration.reconnect.firstConnectAttempts = 1
         let clock = try ManualClock()
         let client = MQTTClient("mqtt://127.0.0.1:\(listener.port)", configuration: configuration, clock: clock)
-        try await leaving(client, clock)
+        let connecting = Task { try await client.connect() }
+        // Nothing could be read late before CONNECT has left.
+        #expect(await eventually { client.counters.bytesSent > 0 && accepted.withLock { !$0.isEmpty } })
+        await leaving(connecting, clock)
+        await #expect(throws: MQTTError.self) { try await connecting.value }
         await client.disconnect()
         let stream = try #require(accepted.withLock { $0.first })
         var result = IOResult.wouldBlock
@@ -39,23 +43,12 @@ struct AbandonedConnectTests {
     }
 
     @Test func `a server that does not answer in time is left with a reset`() async throws {
-        let result = try await end { client, clock in
-            let connecting = Task { try await client.connect() }
-            #expect(await eventually { client.counters.bytesSent > 0 })
-            await clock.advance(by: .seconds(60))
-            await #expect(throws: MQTTError.self) { try await connecting.value }
-        }
+        let result = try await end { _, clock in await clock.advance(by: .seconds(60)) }
         #expect(result == .failed(ECONNRESET))
     }
 
     @Test func `a connect that is cancelled leaves with a reset`() async throws {
-        let result = try await end { client, _ in
-            let connecting = Task { try await client.connect() }
-            // CONNECT has left by then, or else there is nothing that could be read late.
-            #expect(await eventually { client.counters.bytesSent > 0 })
-            connecting.cancel()
-            await #expect(throws: MQTTError.self) { try await connecting.value }
-        }
+        let result = try await end { connecting, _ in connecting.cancel() }
         #expect(result == .failed(ECONNRESET))
     }
 }

@@ -1,12 +1,13 @@
 import ClientTestSupport
 import LoopbackBroker
-import MQTT
 import MQTTCore
 import MessagingWire
 import Synchronization
 import TestSupport
 import Testing
 import Transport
+
+@testable import MQTT
 
 /// Servers and addresses that accept connections and then say nothing, or send the client away.
 @Suite("Client: silent servers", .turns)
@@ -214,6 +215,7 @@ struct SilentServerTests {
                 if case .connectReceived = step.event { step.accept() }
             }
             let listener = try await server.listen()
+            let clock = try ManualClock(selector: .automatic)
             let silent = Mutex<[any ByteStream]>([])
             let silentListener = try await Listener.listen(
                 on: .host("127.0.0.2", port: listener.port), loop: .shared
@@ -225,19 +227,33 @@ struct SilentServerTests {
                 }
             }
             var configuration = MQTTConfiguration(clientID: "addresses")
-            // Not so short that the address that answers is late on a busy machine.
             configuration.connectTimeout = .seconds(8)
             configuration.reconnect.stableAfter = .zero
             configuration.reconnect.spread = .zero
+            // The other address follows at once, or time would pass for the server as well.
+            configuration.reconnect.failoverDelay = .zero
             let client = MQTTClient(
-                ["mqtt://two-addresses.example:\(listener.port)"], configuration: configuration, loop: .shared,
+                ["mqtt://two-addresses.example:\(listener.port)"], configuration: configuration, loop: clock.loop,
                 resolver: resolver)
             // The first attempt through all addresses has to succeed.
-            try await client.connect()
+            let connecting = Task { try await client.connect() }
+            let core = client.core
+            func timeLeft() async -> Duration {
+                await core.loop.result { .nanoseconds(core.supervisor.attemptDeadline - core.loop.now) }
+            }
+            // The client has connected to the silent address, for which it has a part of the time.
+            #expect(await eventually { await timeLeft() < configuration.connectTimeout })
+            await clock.advance(by: timeLeft())
+            try await connecting.value(within: .patience, "a client whose second address answers")
             #expect(silent.withLock { $0.count } == 1 && server.connectionCount == 1)
             // It is remembered.
             for round in 2...4 {
                 server.link?.dropConnection()
+                for await state in client.states {
+                    guard case .waiting(let delay, _, _) = state else { continue }
+                    await clock.advance(by: delay)
+                    break
+                }
                 #expect(await eventually { server.connectionCount == round && client.state.isConnected })
             }
             #expect(silent.withLock { $0.count } == 1)

@@ -127,46 +127,68 @@ struct SlowConsumerTests {
         await bench.stop()
     }
 
-    /// A client that has paused reading because its subscription to "a" is full.
-    private func paused(
-        _ bench: Bench, _ change: (inout MQTTConfiguration) -> Void
-    ) async throws -> (MQTTClient, MQTTSubscription) {
-        let client = try await bench.connected("slow", change)
+    /// A client on a clock of its own that has paused reading because its subscription to "a" is full.
+    private struct PausedClient {
+        let clock: ManualClock
+        let broker: LoopbackBroker
+        let client: MQTTClient
+        let messages: MQTTSubscription
+
+        /// Makes a request of the client, which begins with SUBSCRIBE, and lets time pass once that is written. Returns the
+        /// error of the request.
+        func failure(of request: @escaping @Sendable (MQTTClient) async throws -> Void) async -> MQTTError? {
+            let writes = client.counters.writes
+            let requesting = Task { [client] in try await request(client) }
+            #expect(await eventually { client.counters.writes > writes })
+            await clock.advance(by: .seconds(4))
+            return await #expect(throws: MQTTError.self) {
+                try await requesting.value(within: .patience, "a request whose answer the client does not read")
+            }
+        }
+
+        func end() async throws {
+            #expect(client.state.isConnected)
+            #expect(try await messages.first(2).map(\.text) == ["0", "1"])
+            await client.disconnect()
+            await broker.stop()
+        }
+    }
+
+    private func paused(_ change: (inout MQTTConfiguration) -> Void) async throws -> PausedClient {
+        let clock = try ManualClock()
+        let broker = try await LoopbackBroker.start(clock: clock)
+        var configuration = MQTTConfiguration(clientID: "slow")
+        change(&configuration)
+        let client = MQTTClient(try #require(broker.urls.mqtt), configuration: configuration, clock: clock)
+        try await client.connect()
         var events = client.events.makeAsyncIterator()
         let messages = try await client.subscribe(
             to: "a", qos: .atMostOnce, buffer: BufferPolicy(messages: 1, overflow: .pauseReading))
-        for number in 0..<2 { await bench.broker.publish("\(number)", to: "a") }
+        for number in 0..<2 { await broker.publish("\(number)", to: "a") }
         while let event = await events.next() { if case .readingPaused = event { break } }
-        return (client, messages)
+        return PausedClient(clock: clock, broker: broker, client: client, messages: messages)
     }
 
     @Test func `a SUBACK that the client does not read is late by its own doing, which the error says`() async throws {
-        let bench = try await Bench()
-        let (client, messages) = try await paused(bench) { $0.requestTimeout = .seconds(3) }
-        let error = await #expect(throws: MQTTError.self) { _ = try await client.subscribe(to: "b") }
+        let paused = try await paused { $0.requestTimeout = .seconds(3) }
+        let error = await paused.failure { _ = try await $0.subscribe(to: "b") }
         #expect(error?.code == .timedOut && error?.message.contains("readingPaused") == true, "\(error as Any)")
-        #expect(client.state.isConnected)
-        #expect(try await messages.first(2).map(\.text) == ["0", "1"])
-        await client.disconnect()
-        await bench.stop()
+        try await paused.end()
     }
 
     @Test(arguments: [false, true])
     func `a response that the client does not read is late by its own doing, which the error says`(
         byTopics: Bool
     ) async throws {
-        let bench = try await Bench()
-        let (client, messages) = try await paused(bench) { $0.version = .v5_0 }
-        let error = await #expect(throws: MQTTError.self) {
+        let paused = try await paused { $0.version = .v5_0 }
+        let error = await paused.failure { client in
             _ =
                 byTopics
                 ? try await client.request("?", to: "b", responseTopic: "c", timeout: .seconds(2))
                 : try await client.request("?", to: "b", timeout: .seconds(2))
         }
         #expect(error?.code == .timedOut && error?.message.contains("readingPaused") == true, "\(error as Any)")
-        #expect(try await messages.first(2).map(\.text) == ["0", "1"])
-        await client.disconnect()
-        await bench.stop()
+        try await paused.end()
     }
 
     @Test func `a re-authentication whose answer the client does not read ends, and says so`() async throws {

@@ -2,6 +2,7 @@ import MQTTCore
 import Synchronization
 import TestSupport
 import Testing
+import Transport
 
 @testable import MQTT
 
@@ -11,9 +12,11 @@ struct HangingStoreTests {
     /// Connects with a store that hangs, which the error has to name, and once more when the store answers.
     ///
     /// - Parameter connections: those that the server has seen of the first attempt.
-    private func connect(_ store: GatedStore, connections: Int, answer: () -> Void) async throws {
+    private func connect(
+        _ store: GatedStore, _ clock: ManualClock, connections: Int, answer: () -> Void
+    ) async throws {
         let connects = Mutex(0)
-        let server = ScriptedServer { step in
+        let server = ScriptedServer(clock: clock) { step in
             guard case .connectReceived = step.event else { return }
             connects.withLock { $0 += 1 }
             step.accept()
@@ -22,17 +25,20 @@ struct HangingStoreTests {
             $0.sessionStore = store
             // Before a session may begin at the server, the store has to know.
             $0.cleanStart = false
-            // Not so soon that a busy machine has not come to the store.
             $0.connectTimeout = .seconds(2)
         }
+        let connecting = Task { try await client.connect() }
+        #expect(await eventually { store.isHeld })
+        async let advance: Void = clock.advance(by: .seconds(2))
         let error = await #expect(throws: MQTTError.self) {
-            try await withTimeout(.patience, "an attempt whose store hangs") { try await client.connect() }
+            try await connecting.value(within: .patience, "an attempt whose store hangs")
         }
         #expect(error?.code == .timedOut)
         #expect(error?.message.contains("session store") == true, "\(error as Any)")
         #expect(server.connectionCount == connections)
         #expect(connects.withLock { $0 } == 0)
         answer()
+        await advance
         await client.start()
         for await state in client.states where state.isConnected { break }
         #expect(connects.withLock { $0 } > 0)
@@ -40,17 +46,19 @@ struct HangingStoreTests {
     }
 
     @Test func `a store that does not open in time fails the attempt, and is named`() async throws {
-        let store = GatedStore()
+        let clock = try ManualClock()
+        let store = GatedStore(clock)
         store.opens.store(false, ordering: .releasing)
-        try await connect(store, connections: 0) { store.opens.store(true, ordering: .releasing) }
+        try await connect(store, clock, connections: 0) { store.opens.store(true, ordering: .releasing) }
     }
 
     @Test func `a store that does not answer before CONNECT is named, and not the server, which CONNECT never reached`()
         async throws
     {
-        let store = GatedStore()
+        let clock = try ManualClock()
+        let store = GatedStore(clock)
         store.appends.store(false, ordering: .releasing)
-        try await connect(store, connections: 1) { store.appends.store(true, ordering: .releasing) }
+        try await connect(store, clock, connections: 1) { store.appends.store(true, ordering: .releasing) }
     }
 
     /// Servers close a connection on which no CONNECT comes, some of them within seconds.
