@@ -102,8 +102,8 @@ public final class LoopbackBroker: Sendable {
         hub.judges?.stopped()
     }
 
-    /// The rules of MQTT that clients have broken, one sentence each, which names the client, the rule, its clause and the
-    /// packet; the first hundred. Empty unless ``LoopbackBrokerOptions/judgesClients`` is set.
+    /// The rules of MQTT and STOMP that clients have broken, one sentence each, which names the client, the rule, its clause
+    /// and the packet or frame; the first hundred. Empty unless ``LoopbackBrokerOptions/judgesClients`` is set.
     public var violations: [String] { hub.judges?.found.map { "\($0)" } ?? [] }
 
     /// Cuts every connection without any packet or frame, as a failing network would; wills are published. New

@@ -51,7 +51,41 @@ package enum Clause: String, Sendable, CaseIterable, CustomStringConvertible {
     case needlessSubscribe
     case subscriptionIdentifierChanged
 
+    // MARK: STOMP: frames and the connection
+    case malformedFrame
+    case headerNotEscaped
+    case frameOfServer
+    case connectFrameFirst
+    case connectFrameOnce
+    case connectHeaderMissing
+    case receiptOnConnect
+    case frameAfterDisconnect
+    case heartBeat
+
+    // MARK: STOMP: subscriptions, acknowledgements, transactions
+    case destinationMissing
+    case subscriptionIDMissing
+    case subscriptionIDInUse
+    case subscriptionUnknown
+    case ackModeUnknown
+    case ackHeaderMissing
+    case ackOfUnknownMessage
+    case ackTwice
+    case ackInAutoMode
+    case nackInVersion10
+    case transactionMissing
+    case transactionInUse
+    case transactionUnknown
+
+    // MARK: STOMP: promises of our clients
+    case frameBeforeConnected
+    case receiptReused
+    case transactionReused
+
     package var description: String { rawValue }
+
+    /// Whether it is a rule of STOMP.
+    package var isOfSTOMP: Bool { reference.hasPrefix("STOMP") }
 
     /// Where the rule is written: ids of MQTT 5.0 (`v5`) and 3.1.1 (`v3`), or chapters of STOMP.
     package var reference: String { entry.reference }
@@ -117,6 +151,31 @@ package enum Clause: String, Sendable, CaseIterable, CustomStringConvertible {
         case .sessionExpiryChanged: .promise("v5 3.1.2.11.2")
         case .needlessSubscribe: .promise("v5 and v3 3.8.4")
         case .subscriptionIdentifierChanged: .promise("v5 3.8.2.1.2")
+        case .malformedFrame: Entry("STOMP 1.0 to 1.2, the rule is in the reason")
+        case .headerNotEscaped: Entry("STOMP 1.1 and 1.2 Value Encoding")
+        case .frameOfServer: Entry("STOMP 1.2 Client Frames")
+        case .connectFrameFirst: Entry("STOMP 1.0 to 1.2 Connecting")
+        case .connectFrameOnce: Entry("STOMP 1.0 to 1.2 Connecting")
+        case .connectHeaderMissing: Entry("STOMP 1.1 and 1.2 CONNECT")
+        case .receiptOnConnect: Entry("STOMP 1.1 and 1.2 Standard Headers, receipt")
+        case .frameAfterDisconnect: Entry("STOMP 1.1 and 1.2 DISCONNECT")
+        case .heartBeat: Entry("STOMP 1.1 and 1.2 Heart-beating")
+        case .destinationMissing: Entry("STOMP 1.0 to 1.2 SEND and SUBSCRIBE")
+        case .subscriptionIDMissing: Entry("STOMP 1.1 and 1.2 SUBSCRIBE id Header and UNSUBSCRIBE")
+        case .subscriptionIDInUse: Entry("STOMP 1.1 and 1.2 SUBSCRIBE id Header")
+        case .subscriptionUnknown: Entry("STOMP 1.1 and 1.2 UNSUBSCRIBE")
+        case .ackModeUnknown: Entry("STOMP 1.0 to 1.2 SUBSCRIBE ack Header")
+        case .ackHeaderMissing: Entry("STOMP 1.0 to 1.2 ACK and NACK")
+        case .ackOfUnknownMessage: Entry("STOMP 1.0 to 1.2 ACK and NACK")
+        case .ackTwice: Entry("STOMP 1.0 to 1.2 ACK and NACK")
+        case .ackInAutoMode: Entry("STOMP 1.0 to 1.2 SUBSCRIBE ack Header")
+        case .nackInVersion10: Entry("STOMP 1.0")
+        case .transactionMissing: Entry("STOMP 1.0 to 1.2 BEGIN, COMMIT and ABORT")
+        case .transactionInUse: Entry("STOMP 1.0 to 1.2 BEGIN")
+        case .transactionUnknown: Entry("STOMP 1.0 to 1.2 SEND, ACK, COMMIT and ABORT")
+        case .frameBeforeConnected: .promise("STOMP 1.0 to 1.2 Connecting")
+        case .receiptReused: .promise("STOMP 1.0 to 1.2 RECEIPT")
+        case .transactionReused: .promise("STOMP 1.0 to 1.2 BEGIN")
         }
     }
 }

@@ -33,6 +33,19 @@ import Testing
         }
     }
 
+    @Test func `A rule of STOMP that a client breaks is named with its chapter and the frame`() async throws {
+        try await withBroker(Self.options()) { broker in
+            let client = try await RawClient.stomp(broker, "client-id:a\n")
+            try await client.send("UNSUBSCRIBE\nid:7\n\n\0")
+            try await client.sendAndWait("SEND\ndestination:/topic/x")
+            #expect(
+                broker.violations == [
+                    "'a' broke the rule 'subscriptionUnknown' on connection 1. The connection has no such subscription. "
+                        + "UNSUBSCRIBE id:7 [STOMP 1.1 and 1.2 UNSUBSCRIBE]"
+                ])
+        }
+    }
+
     @Test func `Clients are not judged unless that is asked for`() async throws {
         try await withBroker { broker in
             try await Self.breakRule(at: broker)

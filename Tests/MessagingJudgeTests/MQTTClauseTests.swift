@@ -263,7 +263,7 @@ import Testing
     }
 
     @Test func `Each rule of MQTT has a conversation that breaks it`() {
-        #expect(Set(Self.cases.map(\.clause)) == Set(Clause.allCases))
+        #expect(Set(Self.cases.map(\.clause)) == Set(Clause.allCases.filter { !$0.isOfSTOMP }))
     }
 
     @Test func `Promises of our clients are not examined in others`() {

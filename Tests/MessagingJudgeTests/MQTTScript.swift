@@ -112,9 +112,9 @@ struct MQTTScript {
         for step in steps {
             switch step {
             case .client(let bytes):
-                Self.inPieces(bytes, pieces) { judge.clientWrote($0.span.bytes, on: connection, at: now) }
+                Bytes.inPieces(bytes, pieces) { judge.clientWrote($0.span.bytes, on: connection, at: now) }
             case .server(let bytes):
-                Self.inPieces(bytes, pieces) { judge.serverWrote($0.span.bytes, on: connection, at: now) }
+                Bytes.inPieces(bytes, pieces) { judge.serverWrote($0.span.bytes, on: connection, at: now) }
             case .wait(let seconds): now += seconds * 1_000_000_000
             case .lost:
                 judge.closed(connection)
@@ -125,8 +125,10 @@ struct MQTTScript {
         judge.closed(connection)
         return judge.takeViolations()
     }
+}
 
-    private static func inPieces(_ bytes: [UInt8], _ size: Int, _ body: ([UInt8]) -> Void) {
+enum Bytes {
+    static func inPieces(_ bytes: [UInt8], _ size: Int, _ body: ([UInt8]) -> Void) {
         var rest = bytes[...]
         while !rest.isEmpty {
             body(Array(rest.prefix(size)))

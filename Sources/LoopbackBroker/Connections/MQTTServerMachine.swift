@@ -64,7 +64,7 @@ struct MQTTServerMachine: LinkMachine, ~Copyable {
     }
 
     mutating func connectionOpened(at now: Int64, into afterLock: AfterLock) {
-        hub.judges?.opened(id)
+        hub.judges?.opened(id, .mqtt)
         // A server's engine that has no connection has nothing to refuse.
         try? engine.connectionOpened(at: now)
     }

@@ -12,6 +12,7 @@ struct STOMPServerMachine: LinkMachine, ~Copyable {
     var clientName = ""
     private var isFrozen = false
     private var answers = HeldAnswers()
+    private var judged = JudgedBytes()
     /// A fault has cut the connection, which is about to end: nothing more is read or written.
     private var isCut = false
     /// Whether a sender was refused for lack of room and has to be notified when there is room again.
@@ -52,6 +53,7 @@ struct STOMPServerMachine: LinkMachine, ~Copyable {
     }
 
     mutating func connectionOpened(at now: Int64, into afterLock: AfterLock) {
+        hub.judges?.opened(id, .stomp)
         // A server writes nothing that its configuration could make impossible.
         try? engine.connectionOpened(at: now)
     }
@@ -64,6 +66,15 @@ struct STOMPServerMachine: LinkMachine, ~Copyable {
     }
 
     mutating func receive(_ bytes: RawSpan, at now: Int64, into afterLock: AfterLock) -> Int {
+        if let judges = hub.judges {
+            judged.see(bytes) { judges.clientWrote($0, on: id, at: now) }
+        }
+        let count = receiveJudged(bytes, at: now, into: afterLock)
+        judged.consumed(count)
+        return count
+    }
+
+    private mutating func receiveJudged(_ bytes: RawSpan, at now: Int64, into afterLock: AfterLock) -> Int {
         guard !wantsClose && !isCut else { return bytes.byteCount }
         let count =
             hub.packets.isActive
@@ -113,6 +124,7 @@ struct STOMPServerMachine: LinkMachine, ~Copyable {
 
     mutating func setFrozen(_ frozen: Bool, at now: Int64) {
         isFrozen = frozen
+        if !frozen { hub.judges?.resumedReading(id, at: now) }
         engine.setReadingPaused(frozen, at: now)
     }
 }
@@ -171,13 +183,16 @@ extension STOMPServerMachine {
         }
         engine.outputEmptied()
         if let left = answers.taken(from: engine.output, of: id, hub, at: now, first: first) { engine.output = left }
-        guard hub.packets.isActive else { return }
-        let (output, cuts) = hub.packets.filter(engine.output, of: clientName, first: first)
-        engine.output = output
-        if cuts {
-            isCut = true
-            hub.drop(id)
+        if hub.packets.isActive {
+            let (output, cuts) = hub.packets.filter(engine.output, of: clientName, first: first)
+            engine.output = output
+            if cuts {
+                isCut = true
+                hub.drop(id)
+            }
         }
+        // The bytes of an array of bytes: nothing to reinterpret.
+        if let judges = hub.judges { unsafe judges.serverWrote(engine.output.span.bytes, on: id, at: now) }
     }
 }
 

@@ -23,6 +23,7 @@ package struct Judging: Sendable {
 final class ClientJudges: Sendable {
     private struct State: Sendable {
         var mqtt: MQTTJudge
+        var stomp: STOMPJudge
         var found: [Violation] = []
     }
 
@@ -34,7 +35,7 @@ final class ClientJudges: Sendable {
         self.judging = judging
         var options = JudgeOptions()
         (options.judgesPromises, options.judgesTime) = (judging.judgesPromises, judgesTime)
-        state = Lock(State(mqtt: MQTTJudge(options)))
+        state = Lock(State(mqtt: MQTTJudge(options), stomp: STOMPJudge(options)))
     }
 
     /// The first hundred.
@@ -42,23 +43,54 @@ final class ClientJudges: Sendable {
 
     func stopped() { judging.onStop?(found) }
 
-    func opened(_ id: Router.ConnectionID) { change { $0.opened(id) } }
-    func closed(_ id: Router.ConnectionID) { change { $0.closed(id) } }
-    /// The broker has not read for a while, by its own decision.
-    func resumedReading(_ id: Router.ConnectionID, at now: Int64) { change { $0.resumedReading(id, at: now) } }
-    /// What connects with this name next may be another process.
-    func mayBeAnother(_ client: String) { change { $0.mayBeAnother(client) } }
-    func clientWrote(_ bytes: RawSpan, on id: Router.ConnectionID, at now: Int64) {
-        change { $0.clientWrote(bytes, on: id, at: now) }
-    }
-    func serverWrote(_ bytes: RawSpan, on id: Router.ConnectionID, at now: Int64) {
-        change { $0.serverWrote(bytes, on: id, at: now) }
+    func opened(_ id: Router.ConnectionID, _ kind: Service.Kind) {
+        change { state in
+            switch kind {
+            case .mqtt: state.mqtt.opened(id)
+            case .stomp: state.stomp.opened(id)
+            }
+        }
     }
 
-    private func change(_ body: (inout MQTTJudge) -> Void) {
+    // Each connection is known to one judge, and the other one ignores it.
+
+    func closed(_ id: Router.ConnectionID) {
+        change { state in
+            state.mqtt.closed(id)
+            state.stomp.closed(id)
+        }
+    }
+
+    /// The broker has not read for a while, by its own decision.
+    func resumedReading(_ id: Router.ConnectionID, at now: Int64) {
+        change { state in
+            state.mqtt.resumedReading(id, at: now)
+            state.stomp.resumedReading(id, at: now)
+        }
+    }
+
+    /// What connects with this client identifier next may be another process.
+    func mayBeAnother(_ client: String) { change { $0.mqtt.mayBeAnother(client) } }
+
+    func clientWrote(_ bytes: RawSpan, on id: Router.ConnectionID, at now: Int64) {
+        change { state in
+            state.mqtt.clientWrote(bytes, on: id, at: now)
+            state.stomp.clientWrote(bytes, on: id, at: now)
+        }
+    }
+
+    func serverWrote(_ bytes: RawSpan, on id: Router.ConnectionID, at now: Int64) {
+        change { state in
+            state.mqtt.serverWrote(bytes, on: id, at: now)
+            state.stomp.serverWrote(bytes, on: id, at: now)
+        }
+    }
+
+    private func change(_ body: (inout State) -> Void) {
         let new = state.withLock { state in
-            body(&state.mqtt)
-            let new = state.mqtt.takeViolations().filter { !judging.mayBreak.contains($0.clause) }
+            body(&state)
+            let all = state.mqtt.takeViolations() + state.stomp.takeViolations()
+            let new = all.filter { !judging.mayBreak.contains($0.clause) }
             state.found += new.prefix(max(0, 100 - state.found.count))
             return new
         }

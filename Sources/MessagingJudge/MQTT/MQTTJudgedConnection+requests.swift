@@ -67,7 +67,9 @@ extension MQTTJudgedConnection {
         guard isHeld else { return }
         // Once it may have been the app.
         if session.askedNeedlessly, !asksNeedlessly {
-            broke(.needlessSubscribe, "The session that the server has kept holds all of it, here as on the connection before.")
+            broke(
+                .needlessSubscribe,
+                "The session that the server has kept holds all of it, here as on the connection before.")
         }
         asksNeedlessly = true
     }
