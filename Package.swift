@@ -37,7 +37,7 @@ let package = Package(
         library("STOMPRecords", ["MessagingFrames", "STOMPCore", "Transport", "MessagingWire"]),
         library("MQTTStores", ["MQTTCore", "Transport", "MessagingWire"]),
         library("MessagingSimulation", ["MQTTCore", "Transport", "MessagingWire"]),
-        library("MessagingJudge", ["MQTTCore", "STOMPCore", "MessagingWire"]),
+        library("MessagingJudge", ["MQTTCore", "STOMPCore", "MessagingWire"], exclude: ["ClientObligations.md"]),
 
         // What people import.
         library("MessagingShell", ["MessagingFrames", "Transport", "MessagingWire"]),
@@ -89,7 +89,8 @@ var testSupport: [Target] {
             name: "TestSupport", dependencies: ["Transport"], path: "Tests/TestSupport", exclude: ["Certificates"],
             swiftSettings: Settings.common),
         .target(
-            name: "ClientTestSupport", dependencies: ["LoopbackBroker", "MessagingShell", "TestSupport", "Transport"],
+            name: "ClientTestSupport",
+            dependencies: ["LoopbackBroker", "MessagingJudge", "MessagingShell", "TestSupport", "Transport"],
             path: "Tests/ClientTestSupport", swiftSettings: Settings.common),
         // Servers that misbehave, each with a client in a process of its own.
         .executableTarget(
@@ -120,16 +121,19 @@ var testTargets: [Target] {
         tests(
             of: "MQTT",
             with: [
-                "ClientTestSupport", "LoopbackBroker", "MQTTRecords", "MQTTStores", "MessagingWire", "hostile-servers",
+                "ClientTestSupport", "LoopbackBroker", "MQTTRecords", "MQTTStores", "MessagingJudge", "MessagingWire",
+                "hostile-servers",
             ]),
         tests(
             of: "STOMP",
             with: [
-                "ClientTestSupport", "MessagingHTTPCore", "LoopbackBroker", "STOMPRecords", "MessagingWebSocketCore",
-                "MessagingWire",
+                "ClientTestSupport", "MessagingHTTPCore", "LoopbackBroker", "MessagingJudge", "STOMPRecords",
+                "MessagingWebSocketCore", "MessagingWire",
             ]),
-        tests(of: "LoopbackBroker", with: ["MQTT", "MessagingJudge", "STOMP"]),
-        tests(of: "Inspector", with: ["LoopbackBroker", "MQTT", "MessagingShell", "STOMP", "MessagingWire"]),
+        tests(of: "LoopbackBroker", with: ["ClientTestSupport", "MQTT", "MessagingJudge", "STOMP"]),
+        tests(
+            of: "Inspector",
+            with: ["ClientTestSupport", "LoopbackBroker", "MQTT", "MessagingShell", "STOMP", "MessagingWire"]),
 
         // Tests of several modules together.
         tests("Broker", with: ["MQTT", "STOMP"] + devices),

@@ -1,4 +1,5 @@
-/// The rules for clients that a judge examines. Each has bytes that break it and bytes that keep it in the tests of this module.
+/// The rules for clients that a judge examines. `ClientObligations.md` is the table of all obligations; in the tests of this
+/// module each rule has bytes that break it and bytes that keep it.
 package enum Clause: String, Sendable, CaseIterable, CustomStringConvertible {
     // MARK: MQTT: the connection
     case malformedPacket
@@ -112,12 +113,12 @@ package enum Clause: String, Sendable, CaseIterable, CustomStringConvertible {
         case .connectFirst: Entry("v5 and v3 MQTT-3.1.0-1")
         case .connectOnce: Entry("v5 and v3 MQTT-3.1.0-2")
         case .packetBeforeConnack: Entry("v5 MQTT-3.1.2-30")
-        case .packetAfterDisconnect: Entry("v5 and v3 MQTT-3.14.4-1")
+        case .packetAfterDisconnect: Entry("v5 MQTT-3.14.4-1, v3 MQTT-3.14.4-2")
         case .packetFromServer: Entry("v5 and v3 2.1.2 Table 2-1")
         case .sessionPresentAfterCleanStart: Entry("v5 MQTT-3.2.2-4")
         case .keepAlive: Entry("v5 MQTT-3.1.2-20 and MQTT-3.1.2-21, v3 MQTT-3.1.2-23")
         case .expiryInDisconnect: Entry("v5 3.14.2.2.2")
-        case .authenticationWithoutMethod: Entry("v5 MQTT-4.12.0-6 and MQTT-4.12.0-7")
+        case .authenticationWithoutMethod: Entry("v5 MQTT-4.12.0-7")
         case .authenticationMethodChanged: Entry("v5 MQTT-4.12.0-5 and MQTT-4.12.1-1")
         case .authenticationOutOfTurn: Entry("v5 MQTT-4.12.0-3 and MQTT-4.12.1-1")
         case .maximumQoS: Entry("v5 MQTT-3.2.2-11")
@@ -132,8 +133,8 @@ package enum Clause: String, Sendable, CaseIterable, CustomStringConvertible {
         case .subscriptionIdentifierInPublish: Entry("v5 MQTT-3.3.4-6")
         case .packetIdentifierInUse: Entry("v5 MQTT-2.2.1-3, v3 MQTT-2.3.1-2")
         case .duplicateFlagMissing: Entry("v5 and v3 MQTT-3.3.1-1")
-        case .duplicateFlagOnFirst: Entry("v5 and v3 3.3.1.1 and MQTT-4.3.2-1")
-        case .repetitionDiffers: Entry("v5 and v3 MQTT-4.4.0-1 and MQTT-3.3.1-1")
+        case .duplicateFlagOnFirst: Entry("v5 MQTT-4.3.2-2 and MQTT-4.3.3-2, v3 MQTT-4.3.2-1 and MQTT-4.3.3-1")
+        case .repetitionDiffers: Entry("v5 and v3 MQTT-4.4.0-1")
         case .repetitionOutOfTurn: Entry("v5 MQTT-4.4.0-1")
         case .repetitionOrder: Entry("v5 and v3 MQTT-4.6.0-1")
         case .publishAfterPubrel: Entry("v5 MQTT-4.3.3-6, v3 MQTT-4.3.3-1")

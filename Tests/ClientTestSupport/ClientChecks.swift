@@ -128,7 +128,7 @@ package enum ClientChecks {
     package static func silentServer<Client: MessagingClient>(
         _ clock: ManualClock, makeClient: (LoopbackBroker, LoopbackBroker) throws -> Client
     ) async throws {
-        let brokers = (try await LoopbackBroker.start(clock: clock), try await LoopbackBroker.start(clock: clock))
+        let brokers = (try await LoopbackBroker.judged(clock: clock), try await LoopbackBroker.judged(clock: clock))
         let client = try makeClient(brokers.0, brokers.1)
         try await client.connect()
         // Long enough for a stable connection.

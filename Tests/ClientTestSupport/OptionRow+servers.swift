@@ -41,7 +41,7 @@ extension OptionRow {
         }
         func networkRow(_ option: String, name: String? = nil) -> OptionRow {
             OptionRow(name ?? "network.\(option)") {
-                let broker = try await LoopbackBroker.start()
+                let broker = try await LoopbackBroker.judged()
                 let port = port(broker) ?? 0
                 try await ClientChecks.network(option, port: port) { network in
                     client("127.0.0.1:\(port)") { $0.network = network }
@@ -73,7 +73,7 @@ extension OptionRow {
                 #expect(shuffled != listed && Set(shuffled) == Set(listed))
             },
             OptionRow("serviceClass") {
-                let broker = try await LoopbackBroker.start()
+                let broker = try await LoopbackBroker.judged()
                 let port = port(broker) ?? 0
                 try await ClientChecks.serviceClass(port: port) { serviceClass in
                     client("127.0.0.1:\(port)") { $0.serviceClass = serviceClass }
@@ -102,7 +102,7 @@ extension OptionRow {
             },
             OptionRow("proxy") {
                 // Nobody is there to answer for the server.
-                let broker = try await LoopbackBroker.start()
+                let broker = try await LoopbackBroker.judged()
                 let address = "127.0.0.1:\(FreePort.next())"
                 for proxy in [Proxy.http("http://\(address)"), .socks5("socks5://\(address)")] {
                     let client = client("127.0.0.1:\(port(broker) ?? 0)") { $0.proxy = proxy }

@@ -1,3 +1,4 @@
+import ClientTestSupport
 import Foundation
 import Inspector
 import LoopbackBroker
@@ -11,7 +12,7 @@ import Testing
 struct InspectorServerTests {
     /// A page with the frames of one short conversation.
     private func withFrames(_ body: (InspectorClient, FrameLog) async throws -> Void) async throws {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         let log = FrameLog()
         var configuration = MQTTConfiguration(clientID: "phone")
         configuration.credentials = Credentials(userName: "ann", password: "hush-hush")

@@ -1,4 +1,6 @@
+import ClientTestSupport
 import LoopbackBroker
+import MessagingJudge
 import TestSupport
 import Testing
 import Transport
@@ -19,7 +21,7 @@ import Transport
         options.limits.maximumOutboxBytes = Self.limit
         options.mqttPort = .none
         options.stompPort = .none
-        let broker = try await LoopbackBroker.start(options)
+        let broker = try await LoopbackBroker.judged(options, judgesPromises: false, mayBreak: [.pubrelWithoutPubrec])
         let (client, server) = MemoryPair.make()
         client.changeFaults {
             $0.capacity = .max
@@ -80,7 +82,7 @@ import Transport
         options.limits.maximumOutboxBytes = Self.limit
         options.mqttPort = .none
         options.stompPort = .none
-        let broker = try await LoopbackBroker.start(options)
+        let broker = try await LoopbackBroker.judged(options)
         let (client, server) = MemoryPair.make()
         client.changeFaults { $0.capacity = .max }
         server.changeFaults { $0.capacity = Self.capacity }

@@ -1,3 +1,4 @@
+import ClientTestSupport
 import Synchronization
 import TestSupport
 import Testing
@@ -31,7 +32,7 @@ import Transport
 
     @Test func `acknowledgements keep their order when a time of late answers ends`() async throws {
         let clock = try ManualClock()
-        let broker = try await LoopbackBroker.start(clock: clock)
+        let broker = try await LoopbackBroker.judged(clock: clock)
         let (client, server) = MemoryPair.make()
         broker.attach(server, as: Service(.mqtt))
         func send(_ bytes: [UInt8]) async {

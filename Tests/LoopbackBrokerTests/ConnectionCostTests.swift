@@ -1,3 +1,4 @@
+import ClientTestSupport
 import LoopbackBroker
 import MQTT
 import STOMP
@@ -13,7 +14,7 @@ import Transport
     func `a connection is watched once and never changed, and a call wakes the loop once at most`(
         kind: String, isOnLoop: Bool
     ) async throws {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         let selector = CountingSelector(try SelectorKind.automatic.make())
         let loop = EventLoop { () throws(TransportError) in selector }
         defer { loop.stop() }

@@ -1,5 +1,7 @@
+import ClientTestSupport
 import LoopbackBroker
 import MQTT
+import MessagingJudge
 import STOMP
 import TestSupport
 import Testing
@@ -51,7 +53,7 @@ import Transport
         end: End
     ) async throws {
         let clock = try ManualClock()
-        let broker = try await LoopbackBroker.start(clock: clock)
+        let broker = try await LoopbackBroker.judged(clock: clock)
         let meter = meter(broker, ReconnectPolicy(), clock)
         let worker = worker(broker, ReconnectPolicy(), clock)
         try await meter.connect()
@@ -73,7 +75,7 @@ import Transport
 
     @Test func `ending a connection does not wait for work outside the manual clock's loop`() async throws {
         let clock = try ManualClock()
-        let broker = try await LoopbackBroker.start(clock: clock)
+        let broker = try await LoopbackBroker.judged(clock: clock)
         let client = meter(broker, .never, clock)
         try await client.connect()
         let gate = PendingCall<Void>()
@@ -92,7 +94,7 @@ import Transport
     }
 
     @Test func `what was delayed arrives although the client has ended its direction, and reads late`() async throws {
-        try await withBroker { broker in
+        try await withBroker(mayBreak: [.frameOfServer]) { broker in
             await broker.setLatency(.milliseconds(1))
             let client = try await RawClient.stomp(broker)
             try await client.sendAndWait("SUBSCRIBE\nid:1\ndestination:/topic/t")

@@ -1,5 +1,7 @@
+import ClientTestSupport
 import LoopbackBroker
 import MQTT
+import MessagingJudge
 import STOMP
 import Synchronization
 import TestSupport
@@ -151,7 +153,7 @@ import Transport
     @Test func `forbidden filters, too many filters and QoS 2 are not answered by a strict broker`() async throws {
         var options = LoopbackBrokerOptions()
         options.faults = .strict(forbiddenFilters: ["no/#"])
-        try await withBroker(options) { broker in
+        try await withBroker(options, mayBreak: [.packetIdentifierInUse]) { broker in
             for count in [8, 9] {
                 let client = try await RawClient.mqtt(broker, MQTTBytes.connect("a"))
                 let filters = (0..<count).flatMap { MQTTBytes.text("f\($0)") + [UInt8(1)] }
@@ -175,7 +177,7 @@ import Transport
             var last: UInt8?
             var options = LoopbackBrokerOptions()
             change(&options.faults)
-            try await withBroker(options) { broker in
+            try await withBroker(options, mayBreak: [.packetIdentifierInUse]) { broker in
                 let client = try await RawClient.open(broker.ports.mqtt)
                 try await client.send(MQTTBytes.connect("a", level: 5))
                 try await client.send(packets + MQTTBytes.ping)
@@ -239,7 +241,7 @@ import Transport
         on service: Service, _ change: (inout MQTTConfiguration) -> Void, qos: QoS = .atLeastOnce
     ) async throws -> Bool {
         let clock = try ManualClock()
-        let broker = try await LoopbackBroker.start(service.options, clock: clock)
+        let broker = try await LoopbackBroker.judged(service.options, clock: clock)
         var configuration = MQTTConfiguration(clientID: "kitchen-%%%%")
         change(&configuration)
         let client = MQTTClient(try broker.mqttURL, configuration: configuration, clock: clock)
@@ -316,7 +318,7 @@ import Transport
         excess: UInt16, qos: QoS
     ) async throws {
         let clock = try ManualClock()
-        let broker = try await LoopbackBroker.start(clock: clock)
+        let broker = try await LoopbackBroker.judged(clock: clock)
         broker.changeFaults { $0.receiveMaximumExcess = excess }
         var configuration = MQTTConfiguration(clientID: "worker")
         configuration.version = .v5_0
@@ -502,7 +504,7 @@ import Transport
     }
 
     @Test func arrivalsEndWithTheBroker() async throws {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         let arrivals = broker.arrivals()
         await broker.stop()
         for await arrival in arrivals { Issue.record("\(arrival)") }

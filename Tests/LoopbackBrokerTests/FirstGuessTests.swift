@@ -1,3 +1,4 @@
+import ClientTestSupport
 import LoopbackBroker
 import MQTT
 import STOMP
@@ -34,7 +35,7 @@ extension STOMPDestination<Order> {
 /// with every kind of payload that its calls take.
 @Suite("First guesses", .turns) struct FirstGuessTests {
     @Test func `a smart home on MQTT 5`() async throws {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         var configuration = MQTTConfiguration(clientID: "house")
         configuration.version = .v5_0
         configuration.sessionExpiry = .seconds(60)
@@ -85,7 +86,7 @@ extension STOMPDestination<Order> {
     @Test func `a worker for orders on STOMP`() async throws {
         var options = LoopbackBrokerOptions()
         options.refusedMessages = .deadLetterQueue("/queue/dead")
-        let broker = try await LoopbackBroker.start(options)
+        let broker = try await LoopbackBroker.judged(options)
         let shop = try STOMPClient(broker.stompURL)
         let worker = try STOMPClient(broker.stompURL)
         try await shop.connect()
@@ -162,7 +163,7 @@ extension STOMPDestination<Order> {
     }
 
     @MainActor @Test func `the view model of an app that starts offline`() async throws {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         let phone = try MQTTClient(broker.mqttURL, clientID: "phone")
         let model = ViewModel(phone)
         // There is no connection yet.
@@ -181,7 +182,7 @@ extension STOMPDestination<Order> {
     }
 
     @Test func `a test that loses a packet`() async throws {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         let meter = try MQTTClient(broker.mqttURL, clientID: "meter")
         try await meter.connect()
         var arrivals = broker.arrivals(includesDropped: true).makeAsyncIterator()

@@ -1,3 +1,4 @@
+import ClientTestSupport
 import LoopbackBroker
 import TestSupport
 import Testing
@@ -9,14 +10,14 @@ import Testing
         options.stompPort = .none
         let port = FreePort.next()
         options.mqttPort = .exactly(port)
-        let broker = try await LoopbackBroker.start(options)
+        let broker = try await LoopbackBroker.judged(options)
         #expect(broker.ports.mqtt == port)
         #expect(broker.ports.stomp == nil)
         let client = try await RawClient.mqtt(broker, MQTTBytes.connect("a"))
         await broker.stop()
         try await client.expectEnd()
         await #expect(throws: SystemCallError.self) { try await RawConnection.open(port: port) }
-        let next = try await LoopbackBroker.start(options)
+        let next = try await LoopbackBroker.judged(options)
         #expect(next.ports.mqtt == port)
         await next.stop()
         await next.stop()
@@ -35,7 +36,7 @@ import Testing
         options.stompsPort = .exactly(wanted[3])
         options.wsPort = .exactly(wanted[4])
         options.wssPort = .exactly(wanted[5])
-        let broker = try await LoopbackBroker.start(options)
+        let broker = try await LoopbackBroker.judged(options)
         let ports = broker.ports
         #expect([ports.mqtt, ports.mqtts, ports.stomp, ports.stomps, ports.ws, ports.wss] == wanted)
         #expect(try broker.mqttsURL.hasSuffix(":\(wanted[1])"))
@@ -46,7 +47,7 @@ import Testing
 
     @Test(arguments: [false, true])
     func `calls of a broker that has stopped return at once`(hasClock: Bool) async throws {
-        let broker = try await LoopbackBroker.start(clock: hasClock ? ManualClock() : nil)
+        let broker = try await LoopbackBroker.judged(clock: hasClock ? ManualClock() : nil)
         let publishing = Task {
             while !Task.isCancelled { await broker.publish("x", to: "a") }
         }
@@ -75,7 +76,7 @@ import Testing
                 #expect(other.ports.mqtt != broker.ports.mqtt)
             }
             options.mqttPort = .exactly(broker.ports.mqtt ?? 0)
-            await #expect(throws: (any Error).self) { try await LoopbackBroker.start(options) }
+            await #expect(throws: (any Error).self) { try await LoopbackBroker.judged(options) }
         }
     }
 
@@ -113,7 +114,7 @@ import Testing
         var options = LoopbackBrokerOptions()
         options.mqttPort = .exactly(port)
         do {
-            let broker = try await LoopbackBroker.start(options)
+            let broker = try await LoopbackBroker.judged(options)
             #expect(broker.ports.mqtt == port)
         }
         let isGone = await eventually { (try? await RawConnection.open(port: port)) == nil }

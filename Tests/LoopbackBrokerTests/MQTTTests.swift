@@ -1,4 +1,5 @@
 import LoopbackBroker
+import MessagingJudge
 import TestSupport
 import Testing
 
@@ -244,7 +245,7 @@ import Testing
     }
 
     @Test func answersWhatFollowsConnectAtOnce() async throws {
-        try await withBroker { broker in
+        try await withBroker(mayBreak: [.packetIdentifierInUse]) { broker in
             let first = try await RawClient.mqtt(broker, MQTTBytes.connect("s", clean: false))
             try await first.send(MQTTBytes.disconnect)
             try await first.expectEnd()
@@ -292,7 +293,7 @@ import Testing
     }
 
     @Test func closesOnNonsense() async throws {
-        try await withBroker { broker in
+        try await withBroker(mayBreak: [.malformedPacket]) { broker in
             let client = try await RawClient.open(broker.ports.mqtt)
             try await client.send("GET / HTTP/1.1\r\n\r\n")
             try await client.expectEnd()

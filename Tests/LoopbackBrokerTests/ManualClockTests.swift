@@ -1,3 +1,4 @@
+import ClientTestSupport
 import MQTT
 import MessagingShell
 import STOMP
@@ -88,7 +89,7 @@ import Transport
         var options = LoopbackBrokerOptions()
         options.refusedMessages = .deadLetterQueue("/queue/dead")
         let clock = try ManualClock()
-        let broker = try await LoopbackBroker.start(options, clock: clock)
+        let broker = try await LoopbackBroker.judged(options, clock: clock)
         let client = STOMPClient(try broker.stompURL, clock: clock)
         try await client.connect()
         await broker.send("1", to: "/queue/q", headers: ["expiration": "1000"])
@@ -155,7 +156,7 @@ import Transport
 
     @Test(arguments: [true, false]) func attemptsAreMadeAfterDelaysThatGrowToMinutes(isMQTT: Bool) async throws {
         let clock = try ManualClock()
-        let broker = try await LoopbackBroker.start(clock: clock)
+        let broker = try await LoopbackBroker.judged(clock: clock)
         let policy = ReconnectPolicy(
             initialDelay: .seconds(60), maximumDelay: .seconds(600), jitter: 0, stableAfter: .zero, spread: .zero)
         var mqtt = MQTTConfiguration()
@@ -186,7 +187,7 @@ import Transport
         let clock = try ManualClock()
         var options = LoopbackBrokerOptions()
         options.faults.ignoresConnect = true
-        let broker = try await LoopbackBroker.start(options, clock: clock)
+        let broker = try await LoopbackBroker.judged(options, clock: clock)
         let client = MQTTClient(broker.urls.mqtt ?? "", clock: clock)
         var arrivals = broker.arrivals().makeAsyncIterator()
         let connecting = Task { try await client.connect() }
@@ -198,7 +199,7 @@ import Transport
 
     @Test func aCredentialsProviderMaySleepOnTheClock() async throws {
         let clock = try ManualClock()
-        let broker = try await LoopbackBroker.start(clock: clock)
+        let broker = try await LoopbackBroker.judged(clock: clock)
         var configuration = STOMPConfiguration()
         configuration.reconnect = ReconnectPolicy(firstConnectAttempts: nil)
         configuration.credentialsProvider = { request in
@@ -222,7 +223,7 @@ import Transport
 
     @Test func noTimePassesWhileASessionStoreIsWriting() async throws {
         let clock = try ManualClock()
-        let broker = try await LoopbackBroker.start(clock: clock)
+        let broker = try await LoopbackBroker.judged(clock: clock)
         var configuration = MQTTConfiguration(clientID: "meter")
         configuration.version = .v5_0
         configuration.cleanStart = false
@@ -335,7 +336,7 @@ import Transport
         let clock = try ManualClock()
         var options = LoopbackBrokerOptions()
         options.users = [.init(name: "meter", password: "secret")]
-        let broker = try await LoopbackBroker.start(options, clock: clock)
+        let broker = try await LoopbackBroker.judged(options, clock: clock)
         await broker.setLatency(.seconds(8))
         let mqtt = MQTTClient(try broker.mqttURL, clock: clock)
         let stomp = STOMPClient(try broker.stompURL, clock: clock)
@@ -403,7 +404,7 @@ import Transport
 
     @Test func timePassesForTheConnectionWhileACallerThatSendsHasLostTheProcessor() async throws {
         let clock = try ManualClock()
-        let broker = try await LoopbackBroker.start(clock: clock)
+        let broker = try await LoopbackBroker.judged(clock: clock)
         let (end, served) = MemoryPair.make()
         broker.attach(served, as: Service(.mqtt))
         let stream = StallingStream(end, loop: clock.loop)
@@ -447,7 +448,7 @@ import Transport
         let directory = try ScratchDirectory("clock")
         var options = LoopbackBrokerOptions()
         options.mqttSocket = directory.file("mqtt")
-        let broker = try await LoopbackBroker.start(options, clock: clock)
+        let broker = try await LoopbackBroker.judged(options, clock: clock)
         for url in [broker.urls.ws, broker.urls.mqttSocket] {
             let client = MQTTClient(url ?? "", clock: clock)
             try await client.connect()

@@ -1,3 +1,4 @@
+import ClientTestSupport
 import LoopbackBroker
 import MQTT
 import MessagingShell
@@ -49,7 +50,7 @@ import Transport
 
     @Test func `an arrival that is repeated with DUP is equal to the first one`() async throws {
         let clock = try ManualClock()
-        let broker = try await LoopbackBroker.start(clock: clock)
+        let broker = try await LoopbackBroker.judged(clock: clock)
         var configuration = MQTTConfiguration(clientID: "meter")
         configuration.cleanStart = false
         let client = try MQTTClient(broker.mqttURL, configuration: configuration, clock: clock)
@@ -148,7 +149,7 @@ import Transport
     @Test func eventsOfMQTTComeInOrderWithTheirTimes() async throws {
         let start = WallClock.milliseconds
         let clock = try ManualClock()
-        let broker = try await LoopbackBroker.start(clock: clock)
+        let broker = try await LoopbackBroker.judged(clock: clock)
         var configuration = MQTTConfiguration(clientID: "meter")
         configuration.credentialsProvider = { _ in nil }
         let client = MQTTClient(broker.urls.mqtt ?? "", configuration: configuration, clock: clock)
@@ -188,7 +189,7 @@ import Transport
     @Test func eventsOfSTOMPComeInOrderWithTheirTimes() async throws {
         let start = WallClock.milliseconds
         let clock = try ManualClock()
-        let broker = try await LoopbackBroker.start(clock: clock)
+        let broker = try await LoopbackBroker.judged(clock: clock)
         var configuration = STOMPConfiguration()
         configuration.clientID = "worker"
         configuration.credentialsProvider = { _ in nil }

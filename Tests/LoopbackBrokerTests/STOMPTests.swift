@@ -1,4 +1,6 @@
+import ClientTestSupport
 import LoopbackBroker
+import MessagingJudge
 import TestSupport
 import Testing
 
@@ -129,7 +131,7 @@ import Testing
     func `a dead-letter queue that is not one queue keeps the broker from starting`(name: String) async {
         var options = LoopbackBrokerOptions()
         options.refusedMessages = .deadLetterQueue(name)
-        let error = await #expect(throws: TransportError.self) { try await LoopbackBroker.start(options) }
+        let error = await #expect(throws: TransportError.self) { try await LoopbackBroker.judged(options) }
         #expect(error?.code == .badURL)
         #expect(error?.message.contains("'\(name)'") == true)
     }
@@ -264,7 +266,7 @@ import Testing
     }
 
     @Test func keepsATransactionBackUntilItIsCommitted() async throws {
-        try await withBroker { broker in
+        try await withBroker(mayBreak: [.transactionUnknown]) { broker in
             let client = try await RawClient.stomp(broker)
             let other = try await RawClient.stomp(broker)
             try await other.sendAndWait("SUBSCRIBE\nid:1\ndestination:/topic/t")
@@ -388,7 +390,7 @@ import Testing
     @Test func refusesWrongCredentialsAndWhatItDoesNotKnow() async throws {
         var options = LoopbackBrokerOptions()
         options.users = [.init(name: "ann", password: "secret")]
-        try await withBroker(options) { broker in
+        try await withBroker(options, mayBreak: [.frameOfServer]) { broker in
             _ = try await RawClient.stomp(broker, "login:ann\npasscode:secret\n")
             let wrong = try await RawClient.open(broker.ports.stomp)
             try await wrong.send(

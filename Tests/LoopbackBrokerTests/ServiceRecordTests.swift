@@ -1,3 +1,5 @@
+import ClientTestSupport
+
 #if canImport(Glibc)
     import Dispatch
     import LoopbackBroker
@@ -27,7 +29,7 @@
         func `an MQTT client connects to the server of the second priority when the first refuses`(
             isTruncated: Bool
         ) async throws {
-            let broker = try await LoopbackBroker.start()
+            let broker = try await LoopbackBroker.judged()
             let records = try records(broker.ports.mqtt)
             let names = try NameServer(isTruncated ? .truncated(records) : .servers(records))
             let urls = try await servers(names)
@@ -44,7 +46,7 @@
         }
 
         @Test func `a STOMP client too`() async throws {
-            let broker = try await LoopbackBroker.start()
+            let broker = try await LoopbackBroker.judged()
             let records = try records(broker.ports.stomp)
             let names = try NameServer(.servers(records))
             let client = STOMPClient(try await servers(names, scheme: .stomp))

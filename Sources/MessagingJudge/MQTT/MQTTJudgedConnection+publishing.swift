@@ -87,7 +87,7 @@ extension MQTTJudgedConnection {
             if !session.mayHaveLost {
                 broke(
                     .duplicateFlagOnFirst,
-                    "No connection of this session has lost a message with this packet identifier.")
+                    "The session has no earlier connection that may have lost it.")
             }
             return noteLost(message)
         }

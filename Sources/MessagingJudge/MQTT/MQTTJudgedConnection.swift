@@ -288,7 +288,7 @@ struct MQTTJudgedConnection: Sendable {
     mutating func takeSession() -> (ByteKey, MQTTJudgedSession)? {
         guard let key else { return nil }
         defer { (self.key, session) = (nil, MQTTJudgedSession()) }
-        if phase != .left { session.mayHaveLost = true }
+        session.mayHaveLost = true
         if asksNeedlessly || hasBegun { session.askedNeedlessly = asksNeedlessly }
         return (key, session)
     }

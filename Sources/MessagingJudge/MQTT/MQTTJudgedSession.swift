@@ -46,7 +46,8 @@ struct MQTTJudgedSession: Sendable {
     /// Counts first PUBLISH packets, and PUBREC packets.
     private(set) var published = 0
     private(set) var received = 0
-    /// A connection of this session has ended without DISCONNECT: packets may have been lost with it.
+    /// A connection of this session has ended: packets may have been lost with it, or another process continues the session,
+    /// which does not know what was written.
     var mayHaveLost = false
 
     /// Whether the last connection on which the client sent anything began with a SUBSCRIBE that nobody needed.
@@ -70,6 +71,8 @@ struct MQTTJudgedSession: Sendable {
 
     /// Another process, or one with another configuration, may connect next.
     mutating func forgetProcess() {
+        // It may not know which messages of its store were written.
+        mayHaveLost = true
         lastConnect = nil
         doubtSubscriptions()
     }

@@ -1,3 +1,4 @@
+import ClientTestSupport
 import Foundation
 import MQTT
 import STOMP
@@ -129,7 +130,7 @@ import Transport
     @Test func `says what is wrong with its certificate when it starts`() async throws {
         var options = LoopbackBrokerOptions()
         options.tls = TLSServerOptions(identity: TLSIdentity(certificates: .text("none"), key: .text("none")))
-        let failure = await #expect(throws: TransportError.self) { try await LoopbackBroker.start(options) }
+        let failure = await #expect(throws: TransportError.self) { try await LoopbackBroker.judged(options) }
         #expect(failure?.code == .tlsConfiguration)
     }
 
@@ -138,7 +139,7 @@ import Transport
         var options = LoopbackBrokerOptions()
         options.mqttSocket = scratch.file("broker.sock")
         try await withBroker(options) { broker in
-            let failure = await #expect(throws: TransportError.self) { try await LoopbackBroker.start(options) }
+            let failure = await #expect(throws: TransportError.self) { try await LoopbackBroker.judged(options) }
             #expect(failure?.code == .cannotListen)
             #expect(failure?.message.contains("another program listens there") == true)
             let client = MQTTClient(broker.urls.mqttSocket ?? "")
@@ -171,7 +172,7 @@ import Transport
 
     @Test func `drops, freezes and stops what has not finished its handshake`() async throws {
         // The time that it has for its handshake does not pass, however busy the machine is.
-        let broker = try await LoopbackBroker.start(clock: ManualClock())
+        let broker = try await LoopbackBroker.judged(clock: ManualClock())
         do {
             let client = try await RawClient.open(broker.ports.ws)
             try await client.send("GET / HTTP/1.1\r\n")

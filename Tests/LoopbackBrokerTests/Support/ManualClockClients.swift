@@ -1,3 +1,4 @@
+import ClientTestSupport
 import Foundation
 import LoopbackBroker
 import MQTT
@@ -7,7 +8,7 @@ import Transport
 /// Runs a test with a client of MQTT 5.0, connected to a broker on the same manual clock.
 func withMQTT(_ body: (LoopbackBroker, MQTTClient, ManualClock) async throws -> Void) async throws {
     let clock = try ManualClock()
-    let broker = try await LoopbackBroker.start(clock: clock)
+    let broker = try await LoopbackBroker.judged(clock: clock)
     var configuration = MQTTConfiguration(clientID: "meter")
     configuration.version = .v5_0
     configuration.sessionExpiry = .seconds(600)
@@ -21,7 +22,7 @@ func withMQTT(_ body: (LoopbackBroker, MQTTClient, ManualClock) async throws -> 
 /// Runs a test with a STOMP client, connected to a broker on the same manual clock.
 func withSTOMP(_ body: (LoopbackBroker, STOMPClient, ManualClock) async throws -> Void) async throws {
     let clock = try ManualClock()
-    let broker = try await LoopbackBroker.start(clock: clock)
+    let broker = try await LoopbackBroker.judged(clock: clock)
     let client = STOMPClient(broker.urls.stomp ?? "", clock: clock)
     try await client.connect()
     try await body(broker, client, clock)

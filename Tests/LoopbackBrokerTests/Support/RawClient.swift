@@ -1,4 +1,6 @@
+import ClientTestSupport
 import LoopbackBroker
+import MessagingJudge
 import TestSupport
 
 /// A client of bytes: what is sent and what is expected are written out in the test.
@@ -64,11 +66,12 @@ final class RawClient {
     }
 }
 
-/// A broker that is stopped when the test is over, however it ends.
+/// A broker that is stopped when the test is over, however it ends. Its clients may break these rules and no others.
 func withBroker(
-    _ options: LoopbackBrokerOptions = LoopbackBrokerOptions(), _ body: (LoopbackBroker) async throws -> Void
+    _ options: LoopbackBrokerOptions = LoopbackBrokerOptions(), mayBreak: Set<Clause> = [],
+    _ body: (LoopbackBroker) async throws -> Void
 ) async throws {
-    let broker = try await LoopbackBroker.start(options)
+    let broker = try await LoopbackBroker.judged(options, judgesPromises: false, mayBreak: mayBreak)
     do {
         try await body(broker)
     } catch {

@@ -1,3 +1,4 @@
+import ClientTestSupport
 import LoopbackBroker
 import MQTT
 import MQTTCore
@@ -14,9 +15,9 @@ struct AcknowledgementTimeoutTests {
         version: MQTTVersion, qos: QoS
     ) async throws {
         let clock = try ManualClock()
-        let silent = try await LoopbackBroker.start(clock: clock)
+        let silent = try await LoopbackBroker.judged(clock: clock)
         silent.changeFaults { $0.withholdsAcknowledgements = true }
-        let healthy = try await LoopbackBroker.start(clock: clock)
+        let healthy = try await LoopbackBroker.judged(clock: clock)
         var configuration = MQTTConfiguration(clientID: "publisher")
         configuration.version = version
         configuration.keepAlive = .seconds(10)

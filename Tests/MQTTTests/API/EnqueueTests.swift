@@ -1,3 +1,4 @@
+import ClientTestSupport
 import LoopbackBroker
 import MQTT
 import Synchronization
@@ -75,7 +76,7 @@ struct EnqueueTests {
     @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])
     func `a message whose time to live is over is not sent, and reported`(version: MQTTVersion) async throws {
         let clock = try ManualClock()
-        let broker = try await LoopbackBroker.start(clock: clock)
+        let broker = try await LoopbackBroker.judged(clock: clock)
         let receiver = MQTTClient(try broker.mqttURL, clientID: "receiver", clock: clock)
         try await receiver.connect()
         var messages = try await receiver.subscribe(to: "#").makeAsyncIterator()
@@ -103,7 +104,7 @@ struct EnqueueTests {
 
     @Test func `a message of QoS 0 that waits behind others is as old as its publish`() async throws {
         let clock = try ManualClock()
-        let broker = try await LoopbackBroker.start(clock: clock)
+        let broker = try await LoopbackBroker.judged(clock: clock)
         let receiver = MQTTClient(try broker.mqttURL, clientID: "receiver", clock: clock)
         try await receiver.connect()
         var messages = try await receiver.subscribe(to: "#").makeAsyncIterator()

@@ -1,3 +1,4 @@
+import ClientTestSupport
 import LoopbackBroker
 import MQTT
 import MQTTCore
@@ -39,7 +40,7 @@ struct FailedRequestTests {
         byTopics: Bool
     ) async throws {
         let clock = try ManualClock()
-        let broker = try await LoopbackBroker.start(clock: clock)
+        let broker = try await LoopbackBroker.judged(clock: clock)
         var configuration = MQTTConfiguration()
         configuration.version = .v5_0
         let client = MQTTClient(
@@ -121,7 +122,7 @@ struct FailedRequestTests {
     @Test(arguments: [false, true])
     func `a request that names no timeout has that of the configuration`(byTopics: Bool) async throws {
         let clock = try ManualClock()
-        let broker = try await LoopbackBroker.start(clock: clock)
+        let broker = try await LoopbackBroker.judged(clock: clock)
         var configuration = MQTTConfiguration()
         configuration.version = .v5_0
         configuration.requestTimeout = .seconds(50)

@@ -1,3 +1,4 @@
+import ClientTestSupport
 import LoopbackBroker
 import MQTTCore
 import MQTTRecords
@@ -30,7 +31,7 @@ struct InspectionTests {
     }
 
     @Test func `shows every packet of both directions in order, with user name and password masked`() async throws {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         let client = client(broker)
         let lines = try await packets(client, until: "> DISCONNECT") {
             try await client.connect()
@@ -49,7 +50,7 @@ struct InspectionTests {
     }
 
     @Test func `shows the password to who asks for it`() async throws {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         let client = client(broker)
         let lines = try await packets(client, showingSecrets: true, until: "< CONNACK success (0x00)") {
             try await client.connect()
@@ -60,7 +61,7 @@ struct InspectionTests {
     }
 
     @Test func `starts in the middle of a connection`() async throws {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         let client = client(broker)
         try await client.connect()
         try await client.publish("unseen", to: "a/b", qos: .atLeastOnce)

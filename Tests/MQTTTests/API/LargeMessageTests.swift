@@ -1,3 +1,4 @@
+import ClientTestSupport
 import LoopbackBroker
 import MQTTCore
 import TestSupport
@@ -18,7 +19,7 @@ struct LargeMessageTests {
 
     @Test(arguments: QoS.allCases, [true, false])
     func `messages arrive whole, large and small ones of several tasks`(qos: QoS, isInspected: Bool) async throws {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         let (publisher, reader) = (try MQTTClient(broker.mqttURL), try MQTTClient(broker.mqttURL))
         for client in [publisher, reader] { try await client.connect() }
         if isInspected { publisher.inspect(into: FrameLog()) }

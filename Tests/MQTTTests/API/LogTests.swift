@@ -1,3 +1,4 @@
+import ClientTestSupport
 import LoopbackBroker
 import MQTTCore
 import MQTTRecords
@@ -81,7 +82,7 @@ struct LogTests {
 
     @Test(.requires(program: "tshark", "capinfos"), arguments: [MQTTVersion.v3_1_1, .v5_0])
     func `tshark reads an exported conversation with the embedded broker`(version: MQTTVersion) async throws {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         let log = FrameLog()
         let client = MQTTClient("mqtt://127.0.0.1:\(broker.ports.mqtt ?? 0)", configuration: configuration(version))
         client.inspect(into: log)
@@ -188,7 +189,7 @@ struct LogTests {
     }
 
     @Test func `a log knows the topics of messages that carry an alias instead`() async throws {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         var configuration = configuration(.v5_0)
         configuration.connectProperties = []
         configuration.topicAliasMaximum = 10
@@ -215,7 +216,7 @@ struct LogTests {
     }
 
     @Test func `clients of one template have names of their own in a log`() async throws {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         let log = FrameLog()
         let clients = (0..<2).map { _ in
             MQTTClient("mqtt://127.0.0.1:\(broker.ports.mqtt ?? 0)", clientID: "meter-%%%%")
@@ -230,7 +231,7 @@ struct LogTests {
     }
 
     @Test func `a client that is told to stop feeds a log no more`() async throws {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         let client = MQTTClient("mqtt://127.0.0.1:\(broker.ports.mqtt ?? 0)", clientID: "c")
         let (log, other) = (FrameLog(), FrameLog())
         for log in [log, log, other] { client.inspect(into: log) }

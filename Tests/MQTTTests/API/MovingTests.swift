@@ -1,3 +1,4 @@
+import ClientTestSupport
 import LoopbackBroker
 import MQTTCore
 import Synchronization
@@ -17,7 +18,7 @@ struct MovingTests {
 
         init(_ change: (inout MQTTConfiguration) -> Void = { _ in }) async throws {
             clock = try ManualClock()
-            brokers = [try await LoopbackBroker.start(clock: clock), try await LoopbackBroker.start(clock: clock)]
+            brokers = [try await LoopbackBroker.judged(clock: clock), try await LoopbackBroker.judged(clock: clock)]
             var configuration = MQTTConfiguration(clientID: "moving")
             configuration.will = MQTTWill("gone", to: "status", retain: true)
             change(&configuration)
@@ -312,7 +313,7 @@ struct MovingTests {
 
     @Test func `a client that is released leaves nothing on its loop`() async throws {
         let clock = try ManualClock()
-        let broker = try await LoopbackBroker.start(clock: clock)
+        let broker = try await LoopbackBroker.judged(clock: clock)
         let url = try broker.mqttURL
         func alarms() async -> Int { await clock.loop.result { clock.loop.alarmCount } }
         let before = await alarms()
@@ -334,7 +335,7 @@ struct MovingTests {
 
     @Test func `clients that connected together do not leave together`() async throws {
         let clock = try ManualClock()
-        let broker = try await LoopbackBroker.start(clock: clock)
+        let broker = try await LoopbackBroker.judged(clock: clock)
         let clients = try (0..<50).map { number in
             var configuration = MQTTConfiguration(clientID: "c\(number)")
             configuration.reconnect.maximumConnectionAge = .seconds(3_600)

@@ -1,3 +1,4 @@
+import ClientTestSupport
 import LoopbackBroker
 import MQTT
 import MQTTCore
@@ -92,7 +93,7 @@ struct ReconnectTests {
 
     @Test func `a frozen server is noticed by its missing PINGRESP`() async throws {
         let clock = try ManualClock()
-        let broker = try await LoopbackBroker.start(clock: clock)
+        let broker = try await LoopbackBroker.judged(clock: clock)
         let client = MQTTClient(broker.urls.mqtt ?? "", clock: clock)
         try await client.connect()
         let states = client.states

@@ -1,3 +1,4 @@
+import ClientTestSupport
 import LoopbackBroker
 import MQTT
 import MQTTCore
@@ -20,7 +21,7 @@ struct RefusedRequestTests {
             _ change: (inout MQTTConfiguration) -> Void = { _ in }
         ) async throws {
             clock = try ManualClock()
-            broker = try await LoopbackBroker.start(clock: clock)
+            broker = try await LoopbackBroker.judged(clock: clock)
             broker.changeFaults { $0 = faults }
             var configuration = MQTTConfiguration(clientID: "program")
             configuration.version = version

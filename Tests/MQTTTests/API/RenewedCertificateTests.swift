@@ -1,3 +1,4 @@
+import ClientTestSupport
 import Foundation
 import LoopbackBroker
 import MQTT
@@ -20,7 +21,7 @@ struct RenewedCertificateTests {
             identity: TLSIdentity(
                 certificates: .file(certificates.server.certificate), key: .file(certificates.server.key)))
         options.tls?.clientAuthorities = [.file(certificates.authority.certificate)]
-        return try await LoopbackBroker.start(options)
+        return try await LoopbackBroker.judged(options)
     }
 
     /// A client that makes its next attempt when the test says so.

@@ -1,3 +1,4 @@
+import ClientTestSupport
 import LoopbackBroker
 import MQTT
 import MQTTCore
@@ -302,7 +303,7 @@ struct ResubscribingTests {
         version: MQTTVersion
     ) async throws {
         let clock = try ManualClock()
-        let brokers = [try await LoopbackBroker.start(clock: clock), try await LoopbackBroker.start(clock: clock)]
+        let brokers = [try await LoopbackBroker.judged(clock: clock), try await LoopbackBroker.judged(clock: clock)]
         var configuration = MQTTConfiguration(clientID: "moving")
         Self.keepSession(version, &configuration)
         let client = MQTTClient(
@@ -323,7 +324,7 @@ struct ResubscribingTests {
     @Test func `after a session was discarded the next CONNECT has Clean Start, since DISCONNECT may not have arrived`()
         async throws
     {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         var configuration = MQTTConfiguration(clientID: "discarding")
         Self.keepSession(.v5_0, &configuration)
         let client = MQTTClient(try broker.mqttURL, configuration: configuration)
@@ -348,7 +349,7 @@ struct ResubscribingTests {
     /// How long after a second connection was opened a message that waits arrives, when the broker's packets take 100 ms.
     private func delay(_ change: (inout MQTTConfiguration) -> Void) async throws -> Duration {
         let clock = try ManualClock()
-        let broker = try await LoopbackBroker.start(clock: clock)
+        let broker = try await LoopbackBroker.judged(clock: clock)
         var configuration = MQTTConfiguration(clientID: "delayed")
         Self.keepSession(.v5_0, &configuration)
         configuration.reconnect.jitter = 0

@@ -28,7 +28,7 @@ struct ServersTests {
     @Test(arguments: BadServer.Kind.allCases, ["mqtt", "mqtts"])
     func `a server that is of no use costs one time-out at most`(kind: BadServer.Kind, scheme: String) async throws {
         let bad = try BadServer.start(kind)
-        let good = try await LoopbackBroker.start()
+        let good = try await LoopbackBroker.judged()
         let client = client(["\(scheme)://127.0.0.1:\(bad.port)", try url(good)]) {
             $0.version = .v5_0
             $0.fallbackVersions = [.v3_1_1]
@@ -69,7 +69,7 @@ struct ServersTests {
         // A port that the system gives to no connection, so that it is free for the broker that comes back.
         var options = LoopbackBrokerOptions()
         options.mqttPort = .exactly(FreePort.next())
-        let (first, second) = (try await LoopbackBroker.start(options), try await LoopbackBroker.start())
+        let (first, second) = (try await LoopbackBroker.judged(options), try await LoopbackBroker.judged())
         let client = client([try url(first), try url(second)]) {
             $0.reconnect.initialDelay = .milliseconds(10)
             $0.reconnect.maximumDelay = .milliseconds(10)
@@ -84,7 +84,7 @@ struct ServersTests {
         #expect(try await messages.first(1).map(\.text) == ["moved"])
 
         // The first one is back, but the second works.
-        let third = try await LoopbackBroker.start(options)
+        let third = try await LoopbackBroker.judged(options)
         await second.dropAllConnections()
         #expect(await eventually { client.counters.connections == 3 && client.state.isConnected })
         #expect(second.connectionCount == 1 && third.connectionCount == 0)
@@ -95,7 +95,7 @@ struct ServersTests {
     }
 
     @Test func `a server that drops its clients at once is left for another`() async throws {
-        let (first, second) = (try await LoopbackBroker.start(), try await LoopbackBroker.start())
+        let (first, second) = (try await LoopbackBroker.judged(), try await LoopbackBroker.judged())
         let client = client([try url(first), try url(second)]) { $0.reconnect.initialDelay = .milliseconds(10) }
         try await client.connect()
         await first.dropAllConnections()
@@ -138,7 +138,7 @@ struct ServersTests {
         func broker(_ name: String) async throws -> LoopbackBroker {
             var options = LoopbackBrokerOptions()
             options.users = [.init(name: name, password: "of \(name)")]
-            return try await LoopbackBroker.start(options)
+            return try await LoopbackBroker.judged(options)
         }
         let (ann, bob) = (try await broker("ann"), try await broker("bob"))
         let urls = [try url(ann, user: "ann:of%20ann@"), try url(bob, user: "bob:of%20bob@")]
@@ -162,7 +162,7 @@ struct ServersTests {
     @Test func `refused credentials and mistakes in any URL are permanent`() async throws {
         var options = LoopbackBrokerOptions()
         options.users = [.init(name: "ann", password: "right")]
-        let (first, second) = (try await LoopbackBroker.start(options), try await LoopbackBroker.start())
+        let (first, second) = (try await LoopbackBroker.judged(options), try await LoopbackBroker.judged())
         let refused = client([try url(first, user: "ann:wrong@"), try url(second)]) {
             $0.reconnect.firstConnectAttempts = nil
         }

@@ -110,7 +110,7 @@ struct SilentServerTests {
         async throws
     {
         let clock = try ManualClock()
-        let broker = try await LoopbackBroker.start(clock: clock)
+        let broker = try await LoopbackBroker.judged(clock: clock)
         var configuration = MQTTConfiguration(clientID: "sender")
         configuration.keepAlive = .zero
         let client = MQTTClient(broker.urls.mqtt ?? "", configuration: configuration, clock: clock)
@@ -131,7 +131,7 @@ struct SilentServerTests {
         keepAlive: Int64
     ) async throws {
         let clock = try ManualClock()
-        let broker = try await LoopbackBroker.start(clock: clock)
+        let broker = try await LoopbackBroker.judged(clock: clock)
         var configuration = MQTTConfiguration(clientID: "phone")
         configuration.keepAlive = .seconds(keepAlive)
         let client = MQTTClient(broker.urls.mqtt ?? "", configuration: configuration, clock: clock)

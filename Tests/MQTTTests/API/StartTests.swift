@@ -1,6 +1,7 @@
 import ClientTestSupport
 import LoopbackBroker
 import MQTT
+import MessagingJudge
 import TestSupport
 import Testing
 
@@ -9,7 +10,7 @@ struct StartTests {
     @Test func `connect() reports that no descriptor is left for the event loop, and the client can be used later`()
         async throws
     {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         try await ClientChecks.startWithoutDescriptor { loop in
             MQTTClient([try #require(broker.urls.mqtt)], configuration: MQTTConfiguration(), loop: loop)
         }
@@ -17,7 +18,7 @@ struct StartTests {
     }
 
     @Test func `no call waits for an event loop for which no descriptor is left`() async throws {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         try await ClientChecks.callsWithoutDescriptor([
             ("subscribe(to:)", { @Sendable (client: MQTTClient) in _ = try await client.subscribe(to: "a") }),
             ("request(_:to:)", { @Sendable in _ = try await $0.request("x", to: "a") }),
@@ -72,7 +73,7 @@ struct StartTests {
     }
 
     @Test func `the error of the first failure says how to keep trying, after one full stop`() async throws {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged(mayBreak: [.malformedPacket])
         let client = MQTTClient("mqtts://127.0.0.1:\(broker.ports.mqtt ?? 0)")
         await #expect { try await client.connect() } throws: { error in
             let message = (error as? MQTTError)?.message ?? ""

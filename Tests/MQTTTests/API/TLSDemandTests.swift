@@ -1,3 +1,4 @@
+import ClientTestSupport
 import LoopbackBroker
 import MQTT
 import Synchronization
@@ -13,7 +14,7 @@ struct TLSDemandTests {
         var options = LoopbackBrokerOptions()
         options.tls = TLSServerOptions(
             identity: TLSIdentity(certificates: .file(pair.certificate), key: .file(pair.key)))
-        return try await LoopbackBroker.start(options)
+        return try await LoopbackBroker.judged(options)
     }
 
     private func client(_ broker: LoopbackBroker, _ change: (inout MQTTConfiguration) -> Void) -> MQTTClient {

@@ -1,3 +1,4 @@
+import ClientTestSupport
 import LoopbackBroker
 import TestSupport
 import Testing
@@ -22,7 +23,7 @@ struct WaitingMessageTests {
     @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])
     func `publish ends when its time to live is over, without a connection`(version: MQTTVersion) async throws {
         let clock = try ManualClock()
-        let broker = try await LoopbackBroker.start(clock: clock)
+        let broker = try await LoopbackBroker.judged(clock: clock)
         var configuration = MQTTConfiguration(clientID: "sensor")
         configuration.version = version
         let client = MQTTClient(try broker.mqttURL, configuration: configuration, clock: clock)
@@ -62,7 +63,7 @@ struct WaitingMessageTests {
     }
 
     @Test func `a client is released although what it returned for its messages is kept`() async throws {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         let kept:
             (
                 acknowledged: MQTTClient.Confirmation, unanswered: MQTTClient.Confirmation,
@@ -91,7 +92,7 @@ struct WaitingMessageTests {
     @Test func `a message whose time ends after the store was closed is not both given up and delivered`() async throws
     {
         let clock = try ManualClock()
-        let broker = try await LoopbackBroker.start(clock: clock)
+        let broker = try await LoopbackBroker.judged(clock: clock)
         var configuration = MQTTConfiguration(clientID: "sensor")
         configuration.cleanStart = false
         configuration.sessionStore = MemorySessionStore()

@@ -1,3 +1,4 @@
+import ClientTestSupport
 import LoopbackBroker
 import MQTTCore
 import TestSupport
@@ -33,7 +34,7 @@ struct BatchPoolTests {
         isClosed: Bool
     ) async throws {
         let clock = try ManualClock()
-        let broker = try await LoopbackBroker.start(clock: clock)
+        let broker = try await LoopbackBroker.judged(clock: clock)
         var configuration = MQTTConfiguration(clientID: "reader")
         configuration.keepAlive = .zero
         let client = MQTTClient(broker.urls.mqtt ?? "", configuration: configuration, clock: clock)
@@ -60,7 +61,7 @@ struct BatchPoolTests {
 
     @Test func `small messages on many topics do not keep the memory of large reads`() async throws {
         let clock = try ManualClock()
-        let broker = try await LoopbackBroker.start(clock: clock)
+        let broker = try await LoopbackBroker.judged(clock: clock)
         let client = MQTTClient(broker.urls.mqtt ?? "", clock: clock)
         try await client.connect()
         let messages = try await client.subscribe(to: "#")
@@ -87,7 +88,7 @@ struct BatchPoolTests {
     /// The memory of one small message that nobody reads, after another connection of its loop has left something behind.
     private func memoryOfSmallMessage(after leave: @escaping @Sendable (MQTTAfterLock) -> Void) async throws -> Int {
         let clock = try ManualClock()
-        let broker = try await LoopbackBroker.start(clock: clock)
+        let broker = try await LoopbackBroker.judged(clock: clock)
         let client = MQTTClient(broker.urls.mqtt ?? "", clock: clock)
         try await client.connect()
         let messages = try await client.subscribe(to: "a", qos: .atLeastOnce)

@@ -1,3 +1,4 @@
+import ClientTestSupport
 import LoopbackBroker
 import MQTT
 import MQTTCore
@@ -156,7 +157,7 @@ struct SlowConsumerTests {
 
     private func paused(_ change: (inout MQTTConfiguration) -> Void) async throws -> PausedClient {
         let clock = try ManualClock()
-        let broker = try await LoopbackBroker.start(clock: clock)
+        let broker = try await LoopbackBroker.judged(clock: clock)
         var configuration = MQTTConfiguration(clientID: "slow")
         change(&configuration)
         let client = MQTTClient(try #require(broker.urls.mqtt), configuration: configuration, clock: clock)
@@ -390,7 +391,7 @@ struct SlowConsumerTests {
     @Test(arguments: [QoS.atLeastOnce, .exactlyOnce])
     func `acknowledgements are withheld, so that the server stops sending, and nothing is lost`(qos: QoS) async throws {
         let clock = try ManualClock()
-        let broker = try await LoopbackBroker.start(clock: clock)
+        let broker = try await LoopbackBroker.judged(clock: clock)
         let url = try #require(broker.urls.mqtt)
         var configuration = MQTTConfiguration()
         configuration.version = .v5_0

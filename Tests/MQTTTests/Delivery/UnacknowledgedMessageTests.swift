@@ -1,3 +1,4 @@
+import ClientTestSupport
 import LoopbackBroker
 import Synchronization
 import TestSupport
@@ -13,7 +14,7 @@ struct UnacknowledgedMessageTests {
         during body: (ManualClock, MQTTClient, _ sender: MQTTClient) async throws -> Void
     ) async throws -> [String] {
         let clock = try ManualClock()
-        let broker = try await LoopbackBroker.start(clock: clock)
+        let broker = try await LoopbackBroker.judged(clock: clock)
         var configuration = MQTTConfiguration(clientID: "worker")
         configuration.version = .v5_0
         configuration.receiveMaximum = 4

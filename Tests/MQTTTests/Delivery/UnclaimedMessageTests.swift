@@ -1,3 +1,4 @@
+import ClientTestSupport
 import LoopbackBroker
 import Synchronization
 import TestSupport
@@ -22,7 +23,7 @@ struct UnclaimedMessageTests {
             clock = try ManualClock()
             var options = LoopbackBrokerOptions()
             options.limits.maximumInFlight = window
-            broker = try await LoopbackBroker.start(options, clock: clock)
+            broker = try await LoopbackBroker.judged(options, clock: clock)
         }
 
         func client(

@@ -1,3 +1,4 @@
+import ClientTestSupport
 import LoopbackBroker
 import TestSupport
 import Testing
@@ -15,7 +16,7 @@ private func connectByTLS(
     var options = LoopbackBrokerOptions()
     options.tls = TLSServerOptions(identity: identity)
     if asksForCertificate { options.tls?.clientAuthorities = [.file(certificates.authority.certificate)] }
-    let broker = try await LoopbackBroker.start(options)
+    let broker = try await LoopbackBroker.judged(options)
     var configuration = MQTTConfiguration()
     configuration.tls.trust = .authorities([.file(certificates.authority.certificate)])
     change(&configuration.tls, certificates)
@@ -164,7 +165,7 @@ extension OptionTableTests {
     ) async throws -> (error: MQTTError?, bytesSent: Int) {
         var options = LoopbackBrokerOptions()
         options.allowedOrigins = ["http://here.example"]
-        let broker = try await LoopbackBroker.start(options)
+        let broker = try await LoopbackBroker.judged(options)
         var configuration = MQTTConfiguration(clientID: "by-websocket")
         change(&configuration.webSocket)
         let client = MQTTClient("ws://127.0.0.1:\(broker.ports.ws ?? 0)", configuration: configuration)
@@ -183,7 +184,7 @@ extension OptionTableTests {
             certificates: .file(certificates.server.certificate), key: .file(certificates.server.key))
         var options = LoopbackBrokerOptions()
         options.tls = TLSServerOptions(identity: identity)
-        let broker = try await LoopbackBroker.start(options)
+        let broker = try await LoopbackBroker.judged(options)
         let relay = try ShapedRelay.start(to: Int(broker.ports.mqtts ?? 0), bytesPerSecond: 1_000_000)
         var configuration = MQTTConfiguration()
         configuration.tls.trust = .authorities([.file(certificates.authority.certificate)])

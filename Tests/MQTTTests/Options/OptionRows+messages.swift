@@ -1,3 +1,4 @@
+import ClientTestSupport
 import LoopbackBroker
 import Synchronization
 import TestSupport
@@ -112,7 +113,7 @@ extension OptionTableTests {
         let clock = try ManualClock()
         var options = LoopbackBrokerOptions.awsIoT
         if size > 1 { options.faults.maximumPublishesPerSecond = nil }
-        let broker = try await LoopbackBroker.start(options, clock: clock)
+        let broker = try await LoopbackBroker.judged(options, clock: clock)
         var configuration = MQTTConfiguration(clientID: "meter")
         configuration.reconnect = .never
         change(&configuration)

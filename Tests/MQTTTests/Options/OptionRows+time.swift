@@ -1,3 +1,4 @@
+import ClientTestSupport
 import LoopbackBroker
 import MQTT
 import MessagingShell
@@ -117,7 +118,7 @@ extension OptionTableTests {
     static let timeRows: [OptionRow] = [
         OptionRow("requestTimeout") {
             let clock = try ManualClock()
-            let broker = try await LoopbackBroker.start(clock: clock)
+            let broker = try await LoopbackBroker.judged(clock: clock)
             broker.changeFaults { $0.withholdsAcknowledgements = true }
             var configuration = MQTTConfiguration()
             configuration.requestTimeout = .seconds(50)
@@ -140,7 +141,7 @@ extension OptionTableTests {
         },
         OptionRow("acknowledgementTimeout") {
             let clock = try ManualClock()
-            let broker = try await LoopbackBroker.start(clock: clock)
+            let broker = try await LoopbackBroker.judged(clock: clock)
             broker.changeFaults { $0.withholdsAcknowledgements = true }
             var configuration = MQTTConfiguration()
             configuration.acknowledgementTimeout = .seconds(50)
@@ -160,7 +161,7 @@ extension OptionTableTests {
         },
         OptionRow("pingTimeout") {
             let clock = try ManualClock()
-            let broker = try await LoopbackBroker.start(clock: clock)
+            let broker = try await LoopbackBroker.judged(clock: clock)
             var configuration = MQTTConfiguration()
             configuration.keepAlive = .seconds(600)
             configuration.pingTimeout = .seconds(50)

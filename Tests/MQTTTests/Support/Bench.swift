@@ -1,3 +1,4 @@
+import ClientTestSupport
 import LoopbackBroker
 import MQTT
 import Synchronization
@@ -19,7 +20,7 @@ final class Bench: Sendable {
         options.mqttPort = .none
         options.stompPort = .none
         change(&options)
-        broker = try await LoopbackBroker.start(options)
+        broker = try await LoopbackBroker.judged(options)
     }
 
     /// A client that reconnects fast.

@@ -1,3 +1,4 @@
+import ClientTestSupport
 import LoopbackBroker
 import MessagingShell
 import STOMP
@@ -10,9 +11,9 @@ import Transport
 @Suite(.turns) struct AcknowledgementTimeoutTests {
     @Test func theNextServerIsTriedAndAnEventNamesTheOldestFrame() async throws {
         let clock = try ManualClock()
-        let silent = try await LoopbackBroker.start(clock: clock)
+        let silent = try await LoopbackBroker.judged(clock: clock)
         silent.changeFaults { $0.withholdsAcknowledgements = true }
-        let healthy = try await LoopbackBroker.start(clock: clock)
+        let healthy = try await LoopbackBroker.judged(clock: clock)
         var configuration = STOMPConfiguration()
         configuration.requestTimeout = .seconds(600)
         configuration.reconnect.jitter = 0
@@ -50,7 +51,7 @@ import Transport
 
     @Test func aWorkerThatAcknowledgesNothingKeepsItsConnection() async throws {
         let clock = try ManualClock()
-        let broker = try await LoopbackBroker.start(clock: clock)
+        let broker = try await LoopbackBroker.judged(clock: clock)
         let client = STOMPClient(broker.urls.stomp ?? "", clock: clock)
         try await client.connect()
         let jobs = try await client.subscribe(to: "/queue/jobs", acknowledgement: .clientIndividual)

@@ -1,3 +1,4 @@
+import ClientTestSupport
 import LoopbackBroker
 import STOMP
 import Synchronization
@@ -37,7 +38,7 @@ struct CallStateTests {
         init(_ state: CallState, hasAsked: Bool, isDurable: Bool) async throws {
             var options = LoopbackBrokerOptions()
             options.users = [.init(name: "ann", password: "right")]
-            let broker = try await LoopbackBroker.start(options)
+            let broker = try await LoopbackBroker.judged(options)
             let responder = try await broker.connected {
                 $0.credentials = Credentials(userName: "ann", password: "right")
             }

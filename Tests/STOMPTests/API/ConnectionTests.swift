@@ -174,7 +174,7 @@ import Transport
 
     @Test func silenceIsNoticed() async throws {
         let clock = try ManualClock()
-        let broker = try await LoopbackBroker.start(clock: clock)
+        let broker = try await LoopbackBroker.judged(clock: clock)
         let client = STOMPClient(broker.urls.stomp ?? "", clock: clock)
         try await client.connect()
         await clock.advance(by: .seconds(3600))
@@ -578,7 +578,7 @@ import Transport
 
     @Test func noAttemptIsMadeAfterTheClientWasStopped() async throws {
         let clock = try ManualClock()
-        let broker = try await LoopbackBroker.start(clock: clock)
+        let broker = try await LoopbackBroker.judged(clock: clock)
         var configuration = STOMPConfiguration()
         configuration.reconnect.initialDelay = .seconds(50)
         configuration.reconnect.jitter = 0

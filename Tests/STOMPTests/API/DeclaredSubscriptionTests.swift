@@ -1,3 +1,4 @@
+import ClientTestSupport
 import LoopbackBroker
 import STOMP
 import TestSupport
@@ -10,7 +11,7 @@ struct DeclaredSubscriptionTests {
         async throws
     {
         let clock = try ManualClock()
-        let broker = try await LoopbackBroker.start(clock: clock)
+        let broker = try await LoopbackBroker.judged(clock: clock)
         var configuration = STOMPConfiguration()
         configuration.clientID = "worker"
         let client = try STOMPClient(broker.stompURL, configuration: configuration, clock: clock)

@@ -1,3 +1,4 @@
+import ClientTestSupport
 import LoopbackBroker
 import MessagingShell
 import MessagingWire
@@ -14,7 +15,7 @@ struct InspectionTests {
     func `shows every frame of both directions, with login and passcode masked unless asked for`(
         showsSecrets: Bool
     ) async throws {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         var configuration = STOMPConfiguration()
         configuration.credentials = Credentials(userName: "ann", password: "hush")
         configuration.outgoingHeartBeat = .zero

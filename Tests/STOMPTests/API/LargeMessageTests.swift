@@ -1,3 +1,4 @@
+import ClientTestSupport
 import LoopbackBroker
 import STOMP
 import TestSupport
@@ -16,7 +17,7 @@ struct LargeMessageTests {
     func `messages arrive whole, large and small ones of several tasks`(
         isConfirmed: Bool, isInspected: Bool
     ) async throws {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         let (sender, reader) = (try STOMPClient(broker.stompURL), try STOMPClient(broker.stompURL))
         for client in [sender, reader] { try await client.connect() }
         if isInspected { sender.inspect(into: FrameLog()) }

@@ -1,3 +1,4 @@
+import ClientTestSupport
 import LoopbackBroker
 import MessagingShell
 import MessagingWire
@@ -33,7 +34,7 @@ struct LogTests {
 
     @Test(.requires(program: "tshark", "capinfos"))
     func `a capture holds each frame as TCP, with its command and destination as comment`() async throws {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         let log = FrameLog()
         let client = STOMPClient("stomp://127.0.0.1:\(broker.ports.stomp ?? 0)", configuration: configuration())
         client.inspect(into: log)

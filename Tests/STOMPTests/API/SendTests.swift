@@ -41,7 +41,7 @@ import Transport
         async throws
     {
         let clock = try ManualClock()
-        let broker = try await LoopbackBroker.start(clock: clock)
+        let broker = try await LoopbackBroker.judged(clock: clock)
         var configuration = STOMPConfiguration()
         (configuration.outgoingHeartBeat, configuration.incomingHeartBeat) = (.zero, .zero)
         let client = STOMPClient(broker.urls.stomp ?? "", configuration: configuration, clock: clock)

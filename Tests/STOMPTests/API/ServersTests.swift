@@ -46,7 +46,7 @@ import Testing
 
     @Test func movesToTheNextServerWithItsSubscriptions() async throws {
         try await withBroker { second in
-            let first = try await LoopbackBroker.start()
+            let first = try await LoopbackBroker.judged()
             let client = client([url(first), url(second)]) {
                 $0.reconnect.initialDelay = .milliseconds(10)
                 $0.reconnect.stableAfter = .zero
@@ -85,7 +85,7 @@ import Testing
     @Test func `reconnect() and the age of a connection move a client gracefully, with its subscriptions`() async throws
     {
         let clock = try ManualClock()
-        let brokers = [try await LoopbackBroker.start(clock: clock), try await LoopbackBroker.start(clock: clock)]
+        let brokers = [try await LoopbackBroker.judged(clock: clock), try await LoopbackBroker.judged(clock: clock)]
         var configuration = STOMPConfiguration()
         configuration.reconnect.maximumConnectionAge = .seconds(3_600)
         let urls = try brokers.map { try $0.stompURL }
@@ -116,7 +116,7 @@ import Testing
     @Test func `a move is no disconnect() for calls that are under way, or come while the client leaves`() async throws
     {
         let clock = try ManualClock()
-        let brokers = [try await LoopbackBroker.start(clock: clock), try await LoopbackBroker.start(clock: clock)]
+        let brokers = [try await LoopbackBroker.judged(clock: clock), try await LoopbackBroker.judged(clock: clock)]
         let client = STOMPClient(try brokers[0].stompURL, try brokers[1].stompURL, clock: clock)
         try await client.connect()
         func code(_ body: @escaping @Sendable () async throws(STOMPError) -> Void) async -> STOMPError.Code? {
@@ -183,7 +183,7 @@ import Testing
         var options = LoopbackBrokerOptions()
         options.faults.ignoresConnect = true
         let brokers = (
-            try await LoopbackBroker.start(options, clock: clock), try await LoopbackBroker.start(clock: clock)
+            try await LoopbackBroker.judged(options, clock: clock), try await LoopbackBroker.judged(clock: clock)
         )
         let client = STOMPClient(brokers.0.urls.stomp ?? "", brokers.1.urls.stomp ?? "", clock: clock)
         var events = client.events.makeAsyncIterator()

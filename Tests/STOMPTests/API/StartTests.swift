@@ -9,7 +9,7 @@ struct StartTests {
     @Test func `connect() reports that no descriptor is left for the event loop, and the client can be used later`()
         async throws
     {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         try await ClientChecks.startWithoutDescriptor { loop in
             STOMPClient([try #require(broker.urls.stomp)], configuration: STOMPConfiguration(), loop: loop)
         }
@@ -17,7 +17,7 @@ struct StartTests {
     }
 
     @Test func `no call waits for an event loop for which no descriptor is left`() async throws {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         try await ClientChecks.callsWithoutDescriptor([
             ("subscribe(to:)", { @Sendable (client: STOMPClient) in _ = try await client.subscribe(to: "/queue/a") }),
             ("request(_:to:)", { @Sendable in _ = try await $0.request("x", to: "/queue/a") }),

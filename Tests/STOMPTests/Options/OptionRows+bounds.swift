@@ -1,3 +1,4 @@
+import ClientTestSupport
 import LoopbackBroker
 import STOMP
 import STOMPCore
@@ -65,7 +66,7 @@ extension OptionTableTests {
         },
         OptionRow("acknowledgementTimeout") {
             let clock = try ManualClock()
-            let broker = try await LoopbackBroker.start(clock: clock)
+            let broker = try await LoopbackBroker.judged(clock: clock)
             broker.changeFaults { $0.withholdsAcknowledgements = true }
             var configuration = STOMPConfiguration()
             configuration.acknowledgementTimeout = .seconds(50)

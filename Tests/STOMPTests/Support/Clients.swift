@@ -1,3 +1,4 @@
+import ClientTestSupport
 import LoopbackBroker
 import STOMP
 import TestSupport
@@ -7,7 +8,7 @@ import Testing
 func withBroker<Result>(
     _ options: LoopbackBrokerOptions = LoopbackBrokerOptions(), _ body: (LoopbackBroker) async throws -> Result
 ) async throws -> Result {
-    let broker = try await LoopbackBroker.start(options)
+    let broker = try await LoopbackBroker.judged(options)
     do {
         let result = try await body(broker)
         await broker.stop()
