@@ -2,6 +2,7 @@ import MQTT
 import MessagingWire
 import STOMP
 import Synchronization
+import Transport
 
 @testable import LoopbackBroker
 
@@ -187,8 +188,13 @@ extension Simulation {
     /// Nothing waits for a time any more: clients have disconnected, and messages with a time to live have come to its end.
     func requireNoAlarm() throws {
         // A slow network may still carry bytes of connections that their clients have closed.
-        let alarms = clock.loop.alarmCount - world.deliveryAlarms
-        try require(alarms == 0, "\(alarms) alarms are set, but all clients have disconnected")
+        let alarms = clock.loop.alarms
+        let names = alarms.map { alarm in
+            "\(type(of: alarm)) in \(Duration.nanoseconds(alarm.deadline - clock.loop.now))"
+        }
+        try require(
+            alarms.count == world.deliveryAlarms,
+            "\(alarms.count - world.deliveryAlarms) alarms are set, but all clients have disconnected: \(names)")
     }
 
     private func requireFailure(_ name: String, of call: () async throws -> Void) async throws {
@@ -210,6 +216,10 @@ extension LoopbackBroker {
             let session = state.router.sessions.first { $0?.clientID == client }
             return Set((session ?? nil)?.filters.map { "\($0)" } ?? [])
         }
+    }
+
+    func hasSession(of client: String) -> Bool {
+        hub.state.withLock { state in state.router.sessions.contains { $0?.clientID == client } }
     }
 
     /// Collects what is published to a topic from now on, as a durable subscription of STOMP does, but without a connection.

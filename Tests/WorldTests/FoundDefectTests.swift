@@ -285,4 +285,26 @@ import Testing
         // The message arrives after 62.5 s, which the client sees when PINGRESP is late, after 70 s.
         #expect(overdue == .zero)
     }
+
+    /// Seed 2 of the whole interface: the alarm woke the process when the message would have expired, a day later.
+    @Test func `A message that has left sets no alarm for its expiry`() async throws {
+        try await Simulation.run(seed: 1, options: Self.quiet) { world in
+            let broker = try await world.startBroker()
+            var configuration = Self.session
+            configuration.version = .v5_0
+            let client = try MQTTClient(
+                broker.mqttURL, clientID: "meter", configuration: configuration, clock: world.clock)
+            try await client.connect()
+            await client.suspend()
+            let message = MQTTOutgoingMessage(
+                "1", to: "t", qos: .atLeastOnce, properties: [.messageExpiryInterval(86_400)])
+            let confirmation = try await client.publishForConfirmation(message)
+            client.resume()
+            try await confirmation.confirmed()
+            await client.disconnect()
+            await broker.stop()
+            try await world.faultsHaveEnded()
+            try world.requireNoAlarm()
+        }
+    }
 }

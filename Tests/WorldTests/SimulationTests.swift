@@ -21,7 +21,11 @@ import Transport
     private static func hashes(_ count: Int) async throws -> [UInt64] {
         var hashes: [UInt64] = []
         for seed in Array(0..<UInt64(count)) + [179, 704].filter({ $0 >= count }) {
-            for (options, body) in [MQTTPromises.world(of: seed), STOMPPromises.world(of: seed)] {
+            let worlds = [
+                MQTTPromises.world(of: seed), STOMPPromises.world(of: seed), MQTTInterface.world(of: seed),
+                STOMPInterface.world(of: seed),
+            ]
+            for (options, body) in worlds {
                 hashes.append(try await Simulation.outcome(seed: seed, options: options, body).hash)
             }
         }

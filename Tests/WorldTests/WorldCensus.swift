@@ -66,10 +66,10 @@ extension Census {
     /// credentials.
     fileprivate static let kept =
         varying + [
-            "FilterTrie.nodes", "MQTTEngineConfiguration.password",
+            "FilterTrie.nodes", "MQTTEngineConfiguration.password", "MQTTProperties.encoded",
             "MQTTRouter.destinations", "MQTTRouter.toForget", "MQTTUnmatchedList.messages", "MQTTWill.payload",
-            "Message.payload",
-            "ReceiptTable.ring", "SendWindow.free",
+            "Message.payload", "Message.properties",
+            "ReceiptTable.ring", "STOMPHeaders.fields", "SendWindow.free",
             "SendWindow.slotOfID", "SendWindow.slots",
         ]
 

@@ -171,7 +171,7 @@ public struct MQTTEngine: ~Copyable, Sendable {
     var pace = Boxed<PublishPace>()
     /// When a message that waits for the pace may leave; `Int64.max` if none does.
     var paceDeadline = Int64.max
-    /// When a message in the queue may expire; `Int64.max` if none does.
+    /// When a message in the queue may expire, or one that has left it would have; `Int64.max` if none does.
     private(set) var expiryDeadline = Int64.max
     /// The method that CONNECT named; AUTH is only allowed with it [MQTT 5.0 4.12.0-5].
     var authenticationMethod = Boxed<String>()
@@ -253,7 +253,7 @@ extension MQTTEngine {
     private borrowing func findNextDeadline() -> Int64 {
         min(
             phaseDeadline, awaitsAcknowledgements ? acknowledgementWait.deadline : .max,
-            phase.isOpen ? paceDeadline : .max, expiryDeadline)
+            phase.isOpen ? paceDeadline : .max, session.window.queue.count > 0 ? expiryDeadline : .max)
     }
 
     /// The deadlines that the phase decides.

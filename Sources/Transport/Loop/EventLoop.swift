@@ -273,8 +273,8 @@ package final class EventLoop: @unchecked Sendable {
         inside.timers.set(handler, to: deadline)
     }
 
-    /// The number of handlers that have a deadline.
-    package var alarmCount: Int { inside.timers.count }
+    /// The handlers that have a deadline.
+    package var alarms: [LoopHandler] { inside.timers.entries }
 
     /// The one object of its type that all handlers of this loop share.
     package func sharedObject<Object: AnyObject>(_ type: Object.Type, make: () -> Object) -> Object {

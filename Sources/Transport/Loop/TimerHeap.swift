@@ -1,7 +1,7 @@
 /// A binary heap of handlers by deadline. Each handler has at most one deadline and knows its place, so that moving
 /// or cancelling it costs log n.
 struct TimerHeap {
-    private var entries: [LoopHandler] = []
+    private(set) var entries: [LoopHandler] = []
 
     var count: Int { entries.count }
     var nextDeadline: Int64 { entries.first?.deadline ?? .max }

@@ -315,7 +315,7 @@ struct MovingTests {
         let clock = try ManualClock()
         let broker = try await LoopbackBroker.judged(clock: clock)
         let url = try broker.mqttURL
-        func alarms() async -> Int { await clock.loop.result { clock.loop.alarmCount } }
+        func alarms() async -> Int { await clock.loop.result { clock.loop.alarms.count } }
         let before = await alarms()
         var configuration = MQTTConfiguration()
         configuration.reconnect.maximumConnectionAge = .seconds(86_400)
