@@ -36,7 +36,8 @@ let package = Package(
         library("MQTTRecords", ["MQTTCore", "MessagingFrames", "Transport", "MessagingWire"]),
         library("STOMPRecords", ["MessagingFrames", "STOMPCore", "Transport", "MessagingWire"]),
         library("MQTTStores", ["MQTTCore", "Transport", "MessagingWire"]),
-        library("MessagingSimulation", ["MQTTCore", "Transport", "MessagingWire"]),
+        library(
+            "MessagingSimulation", ["MQTTCore", "MessagingJudge", "STOMPCore", "Transport", "MessagingWire"]),
         library("MessagingJudge", ["MQTTCore", "STOMPCore", "MessagingWire"], exclude: ["ClientObligations.md"]),
 
         // What people import.

@@ -52,6 +52,9 @@ package final class SimulatedWorld: LoopWorld {
         var taskCount = 0
         var mostTasks = 0
         var interfaceCount = 0
+        /// Of the clients of this world, and what they said when it failed.
+        var descriptions: [@Sendable () -> String?] = []
+        var clients: [String]?
         /// By how many milliseconds the time of day was set forward.
         var clockChange: Int64 = 0
         var isActive = false
@@ -82,8 +85,10 @@ package final class SimulatedWorld: LoopWorld {
     private static let maximumRounds = 1_000_000
     private static let maximumIdleRounds = 50_000
 
-    /// - Parameter maximumTime: nanoseconds after which the body has to be over.
-    package init(seed: UInt64, maximumTime: Int64) {
+    /// - Parameters:
+    ///   - maximumTime: nanoseconds after which the body has to be over.
+    ///   - keepsAll: whether a report of all steps will be asked for.
+    package init(seed: UInt64, maximumTime: Int64, keepsAll: Bool = false) {
         executor = SimulatedExecutor()
         disk = SimulatedDisk(random: SplitMix(seed: seed, part: 6))
         #if SIMULATION
@@ -92,7 +97,7 @@ package final class SimulatedWorld: LoopWorld {
         state = Lock(
             State(
                 order: SplitMix(seed: seed, part: 1), bytes: SplitMix(seed: seed, part: 2),
-                numbers: SplitMix(seed: seed, part: 3), end: maximumTime))
+                numbers: SplitMix(seed: seed, part: 3), trace: SimulatedTrace(keepsAll: keepsAll), end: maximumTime))
     }
 
     // MARK: Life
@@ -129,6 +134,7 @@ package final class SimulatedWorld: LoopWorld {
         state.withLock { state in
             state.isActive = false
             state.links = [:]
+            state.descriptions = []
         }
         #if SIMULATION
             baton.end()
@@ -375,6 +381,21 @@ package final class SimulatedWorld: LoopWorld {
     /// How many alarms on the loop are those of bytes that are on their way.
     package var deliveryAlarms: Int { state.withLock { $0.deliveryCount } }
 
+    package func describe(_ client: @escaping @Sendable () -> String?) {
+        state.withLock { $0.descriptions.append(client) }
+    }
+
+    /// The body fails, or can end no more: notes what the clients wait for, once. On the loop's thread.
+    func noteClients() {
+        let (descriptions, isFirst) = state.withLock { state in (state.descriptions, state.clients == nil) }
+        guard isFirst else { return }
+        let lines = descriptions.compactMap { $0() }
+        state.withLock { $0.clients = lines }
+    }
+
+    /// One line for each client that existed when the world failed.
+    var clientLines: [String] { state.withLock { $0.clients ?? [] } }
+
     package func taskBegan() {
         state.withLock { state in
             state.taskCount += 1
@@ -510,5 +531,5 @@ package final class SimulatedWorld: LoopWorld {
     /// A number that differs when anything happened differently.
     package var traceHash: UInt64 { state.withLock { $0.trace.hash } }
     /// The latest steps, one line each.
-    package var latestSteps: [String] { state.withLock { $0.trace.lines } }
+    package var latestSteps: [String] { state.withLock { $0.trace.report } }
 }

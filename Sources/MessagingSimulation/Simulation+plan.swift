@@ -38,7 +38,7 @@ extension Simulation {
     }
 
     private func perform(_ entry: SimulationPlan.Entry) {
-        world.record(.note("plan \(entry)"))
+        world.record(.plan("plan \(entry)"))
         var random = entry.random
         switch entry.event {
         case .cut(let place, let isUp, let packets):

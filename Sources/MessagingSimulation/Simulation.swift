@@ -36,12 +36,12 @@ public final class Simulation: Sendable {
     }
 
     private init(
-        seed: UInt64, options: SimulationOptions, leavingOut leftOut: Set<Int>
+        seed: UInt64, options: SimulationOptions, leavingOut leftOut: Set<Int>, keepsAll: Bool
     ) throws(TransportError) {
         try SimulatedWorld.checkSupport()
         self.seed = seed
         self.options = options
-        world = SimulatedWorld(seed: seed, maximumTime: max(0, options.maximumTime.inNanoseconds))
+        world = SimulatedWorld(seed: seed, maximumTime: max(0, options.maximumTime.inNanoseconds), keepsAll: keepsAll)
         clock = try ManualClock(simulating: world)
         world.executor.run(on: clock.loop)
         start = clock.now
@@ -89,9 +89,13 @@ public final class Simulation: Sendable {
             (outcome, leftOut) = try await shrink(outcome, seed, options, leftOut, body)
         }
         guard case .failure(let error) = outcome.result else { return try outcome.result.get() }
+        if (error as? SimulationError)?.isForeign != true {
+            // Once more, since worlds that do not fail remember little.
+            outcome = try await Self.outcome(seed: seed, options: options, leavingOut: leftOut, reports: true, body)
+        }
         throw SimulationFailure(
             seed: seed, leftOut: leftOut, plan: outcome.plan, underlying: error, steps: outcome.steps,
-            hasDefaultOptions: options == SimulationOptions())
+            clients: outcome.clients, options: options)
     }
 
     /// Leaves entries out while the world still fails, half of them at first, then fewer.
@@ -119,11 +123,14 @@ public final class Simulation: Sendable {
     }
 
     /// Runs a world once.
+    ///
+    /// - Parameter reports: whether the outcome has the steps that led to it, and not only the latest.
     package static func outcome<Result: Sendable>(
-        seed: UInt64, options: SimulationOptions, leavingOut leftOut: Set<Int> = [],
+        seed: UInt64, options: SimulationOptions, leavingOut leftOut: Set<Int> = [], reports: Bool = false,
         _ body: @escaping @Sendable (Simulation) async throws -> Result
     ) async throws -> SimulationOutcome<Result> {
-        let simulation = try Simulation(seed: seed, options: options, leavingOut: leftOut)
+        let simulation = try Simulation(
+            seed: seed, options: options, leavingOut: leftOut, keepsAll: reports)
         let run = SimulationRun<Result>(simulation.world, simulation.clock.loop)
         simulation.clock.loop.execute {
             run.begin()
@@ -142,6 +149,7 @@ public final class Simulation: Sendable {
         try Task.checkCancellation()
         return SimulationOutcome(
             result: result, plan: simulation.plan, steps: simulation.world.latestSteps,
+            clients: simulation.world.clientLines,
             hash: simulation.world.traceHash)
     }
 
@@ -192,9 +200,13 @@ public final class Simulation: Sendable {
 
     /// Ends the world soon, which has failed; on its thread, under any lock.
     package func fail(_ reason: String) {
-        world.record(.note(reason))
+        world.record(.violation(reason))
         world.fail(reason, on: clock.loop)
     }
+
+    /// Notes what must not have happened when it happens; the body throws it at its end. A failure prints the steps around the
+    /// first one.
+    package func noteViolation(_ text: String) { world.record(.violation(text)) }
 
     /// Throws unless a condition holds.
     ///

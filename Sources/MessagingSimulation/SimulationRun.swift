@@ -7,6 +7,8 @@ package struct SimulationOutcome<Value: Sendable>: Sendable {
     package let result: Result<Value, any Error>
     package let plan: SimulationPlan
     package let steps: [String]
+    /// What the clients waited for when the body failed, one line each.
+    package let clients: [String]
     /// Differs when anything happened differently.
     package let hash: UInt64
 }
@@ -58,6 +60,7 @@ final class SimulationRun<Value: Sendable>: Sendable {
     ) {
         let task = Task(executorPreference: world.executor) {
             let result = await body()
+            if case .failure = result { self.world.noteClients() }
             atEnd()
             self.end(result)
         }
@@ -83,6 +86,7 @@ final class SimulationRun<Value: Sendable>: Sendable {
             if isFirst { state.failure = SimulationError(reason, isForeign: isForeign) }
             return isFirst
         }
+        world.noteClients()
         guard isFirst else { return end(.failure(SimulationError(reason, isForeign: isForeign))) }
         cancel()
         // If that changes nothing, the loop comes here again.

@@ -344,7 +344,10 @@ final class BoundsModel: Sendable {
     var mayPause: Bool { now < .seconds(120) }
 
     /// What a client did that it must not do; the first counts.
-    func broke(_ text: String) { state.withLock { if $0.broken.isEmpty { $0.broken = text } } }
+    func broke(_ text: String) {
+        world.noteViolation(text)
+        state.withLock { if $0.broken.isEmpty { $0.broken = text } }
+    }
 
     func begin(_ message: inout MQTTOutgoingMessage, size: Int) -> Int {
         let now = now

@@ -128,8 +128,8 @@ enum MQTTInterface {
             try world.requireNothingLeft(in: client, unlike: new)
         }
         try world.requireNoDeadConnection()
-        try await world.requireNoConnection(afterAtMost: 10)
-        try world.requireNoTask(afterAtMost: 20)
+        try await world.requireNoConnection(afterAtMost: 16)
+        try world.requireNoTask(afterAtMost: 32)
         try world.requireNoAlarm()
     }
 }
@@ -178,7 +178,7 @@ final class InterfaceStage: Sendable {
 
     /// What a client did that it must not do.
     func broke(_ text: String) {
-        world.note("broken: \(text)")
+        world.noteViolation(text)
         broken.withLock { $0.append(text) }
     }
 

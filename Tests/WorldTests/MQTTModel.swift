@@ -44,6 +44,7 @@ final class MQTTModel: Sendable {
         var unannounced = 0
     }
 
+    private let world: Simulation
     let serverForgets: Bool
     /// No connection ends before the world does.
     let isUnbroken: Bool
@@ -65,13 +66,17 @@ final class MQTTModel: Sendable {
     private let leaving = Mutex<[String: Leaving]>([:])
     private let longestCancellation = Mutex<(name: String, time: Duration)>(("", .zero))
 
-    init(serverForgets: Bool, isUnbroken: Bool) {
+    init(serverForgets: Bool, isUnbroken: Bool, _ world: Simulation) {
+        self.world = world
         self.serverForgets = serverForgets
         self.isUnbroken = isUnbroken
     }
 
     /// What a client did that it must not do; the first counts.
-    func broke(_ text: String) { broken.withLock { if $0.isEmpty { $0 = text } } }
+    func broke(_ text: String) {
+        world.noteViolation(text)
+        broken.withLock { if $0.isEmpty { $0 = text } }
+    }
 
     /// Why clients stopped that kept no promise by it.
     private static let reasonsToStop: Set<MQTTError.Code> = [.takenOver, .storeFailed]

@@ -109,7 +109,7 @@ enum MQTTPromises {
         }
         // A full buffer stops the reading of all packets.
         let pausesReading = kind == .unbroken || kind != .worker && isSlow
-        let model = MQTTModel(serverForgets: serverForgets, isUnbroken: kind == .unbroken)
+        let model = MQTTModel(serverForgets: serverForgets, isUnbroken: kind == .unbroken, world)
         // Of each client its name, so that the other worlds stay as they are.
         let hasWill = world.seed % 4 == 0
         func will(_ name: String) -> MQTTWill? { hasWill ? MQTTWill(name, to: "will", qos: .atLeastOnce) : nil }

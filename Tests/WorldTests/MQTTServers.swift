@@ -275,7 +275,10 @@ final class ServersModel: Sendable {
     init(_ world: Simulation) { self.world = world }
 
     /// What a client did that it must not do; the first counts.
-    func broke(_ text: String) { state.withLock { if $0.broken.isEmpty { $0.broken = text } } }
+    func broke(_ text: String) {
+        world.noteViolation(text)
+        state.withLock { if $0.broken.isEmpty { $0.broken = text } }
+    }
 
     func makeNumber() -> Int {
         state.withLock { state in

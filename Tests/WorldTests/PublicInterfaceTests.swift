@@ -39,8 +39,7 @@ import Transport
     }
 
     @Test func `The whole interface of MQTT keeps its promises`() async throws {
-        let first = Campaign.seed
-        try await MQTTInterface.run(seeds: first..<first + UInt64(Campaign.rounds(2000)))
+        try await SimulationTests.timed("the whole interface of MQTT", 2000) { try await MQTTInterface.run(seeds: $0) }
     }
 
     private static let stomp: Set<String> = [
@@ -73,7 +72,8 @@ import Transport
     }
 
     @Test func `The whole interface of STOMP keeps its promises`() async throws {
-        let first = Campaign.seed
-        try await STOMPInterface.run(seeds: first..<first + UInt64(Campaign.rounds(2000)))
+        try await SimulationTests.timed("the whole interface of STOMP", 2000) {
+            try await STOMPInterface.run(seeds: $0)
+        }
     }
 }

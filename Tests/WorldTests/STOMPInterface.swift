@@ -116,8 +116,8 @@ enum STOMPInterface {
             let new = STOMPClient(url, configuration: configuration, clock: world.clock)
             try world.requireNothingLeft(in: client, unlike: new)
         }
-        try await world.requireNoConnection(afterAtMost: 8)
-        try world.requireNoTask(afterAtMost: 16)
+        try await world.requireNoConnection(afterAtMost: 14)
+        try world.requireNoTask(afterAtMost: 28)
         try world.requireNoAlarm()
     }
 }
@@ -142,7 +142,7 @@ final class STOMPStage: Sendable {
 
     /// What a client did that it must not do.
     func broke(_ text: String) {
-        world.note("broken: \(text)")
+        world.noteViolation(text)
         broken.withLock { $0.append(text) }
     }
 

@@ -81,7 +81,7 @@ enum STOMPPromises {
         let clients = [producer, consumer, auditor]
         let watches = ["producer", "consumer", "auditor"].map { ClientWatch($0) }
         let watching = zip(watches, clients).map { watch, client in watch.watch(client, world) { _ in } }
-        let model = STOMPModel(isUnbroken: kind == .unbroken, consumerPauses: isSlow)
+        let model = STOMPModel(isUnbroken: kind == .unbroken, consumerPauses: isSlow, world)
         let leaving = countLeaving(broker, model)
         let paired = auditor.subscription(to: "/queue/pairs", acknowledgement: .clientIndividual)
         let work = consumer.subscription(to: "/queue/orders", acknowledgement: .clientIndividual)
@@ -434,14 +434,15 @@ final class STOMPModel: Sendable {
         var broken = ""
     }
 
+    private let world: Simulation
     /// No connection ends before the world does.
     private let isUnbroken: Bool
     /// The consumer has a subscription that is read slowly, and does not read meanwhile.
     private let consumerPauses: Bool
     private let state = Mutex(State())
 
-    init(isUnbroken: Bool, consumerPauses: Bool) {
-        (self.isUnbroken, self.consumerPauses) = (isUnbroken, consumerPauses)
+    init(isUnbroken: Bool, consumerPauses: Bool, _ world: Simulation) {
+        (self.isUnbroken, self.consumerPauses, self.world) = (isUnbroken, consumerPauses, world)
     }
 
     // MARK: Texts
@@ -477,7 +478,10 @@ final class STOMPModel: Sendable {
     var leftCount: Int { state.withLock { $0.left } }
 
     /// What a client did that it must not do; the first counts.
-    func broke(_ text: String) { state.withLock { if $0.broken.isEmpty { $0.broken = text } } }
+    func broke(_ text: String) {
+        world.noteViolation(text)
+        state.withLock { if $0.broken.isEmpty { $0.broken = text } }
+    }
 
     /// A call failed. Where no connection ends it may only because as many receipts as may be are awaited, for those that
     /// send many, where nothing was sent; or because the consumer does not read the receipt, where all was processed.

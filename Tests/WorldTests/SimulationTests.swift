@@ -138,13 +138,21 @@ import Transport
     // MARK: Promises
 
     @Test func `MQTT keeps its promises`() async throws {
-        let first = Campaign.seed
-        try await MQTTPromises.run(seeds: first..<first + UInt64(Campaign.rounds(5000)))
+        try await Self.timed("MQTT", 5000) { try await MQTTPromises.run(seeds: $0) }
     }
 
     @Test func `STOMP keeps its promises`() async throws {
-        let first = Campaign.seed
-        try await STOMPPromises.run(seeds: first..<first + UInt64(Campaign.rounds(5000)))
+        try await Self.timed("STOMP", 5000) { try await STOMPPromises.run(seeds: $0) }
+    }
+
+    /// Runs worlds, and prints how many of them the processor runs in a second: the time of this process, so that others on
+    /// the machine do not count, and without other tests beside it.
+    static func timed(_ name: String, _ full: Int, _ body: (Range<UInt64>) async throws -> Void) async throws {
+        let (first, count) = (Campaign.seed, UInt64(Campaign.rounds(full)))
+        let start = clock()
+        try await body(first..<first + count)
+        let seconds = Double(clock() - start) / Double(CLOCKS_PER_SEC)
+        print("\(count) worlds of \(name) in \(seconds) s of the processor: \(Int(Double(count) / seconds)) a second")
     }
 
     /// The client's end comes between the looks of a reader at its queue; with threads (`-D SIMULATION`) at any moment.
@@ -226,7 +234,7 @@ import Transport
             #expect(failure.description.contains("It must not fall."))
             #expect(failure.steps.contains { $0.hasSuffix("the app: fall") })
             let again = try await Simulation.outcome(
-                seed: seed, options: options, leavingOut: failure.leftOut, body)
+                seed: seed, options: options, leavingOut: failure.leftOut, reports: true, body)
             #expect(again.steps == failure.steps)
             return
         }
@@ -267,6 +275,55 @@ import Transport
         }
         #expect(failure.steps.contains { $0.hasSuffix("it begins") })
         #expect(failure.steps.count <= 200)
+    }
+
+    @Test func `A failure shows decoded packets around the entries of its plan and around the first violation`()
+        async throws
+    {
+        var options = SimulationOptions()
+        options.faults = []
+        options.acts = ["fall"]
+        @Sendable func body(_ world: Simulation) async throws {
+            let broker = try await world.startBroker()
+            let client = try MQTTClient(broker.mqttURL, clientID: "meter", clock: world.clock)
+            let stomp = try STOMPClient(broker.wsURL, clock: world.clock)
+            try await client.connect()
+            try await stomp.connect()
+            let falls = Noted()
+            world.onAct("fall") { _ in
+                falls.add(1)
+                _ = try? await client.publish("fallen", to: "alarm", qos: .atLeastOnce)
+                try? await stomp.sendAndConfirm("fallen", to: "/queue/alarms")
+                world.noteViolation("it fell")
+            }
+            try await world.faultsHaveEnded()
+            for number in 0..<100 { try await client.publish("\(number)", to: "t", qos: .atLeastOnce) }
+            // It has no answer when the world fails.
+            broker.changeFaults { $0.withholdsAcknowledgements = true }
+            let waiting = Task { try await client.publish("last", to: "t", qos: .atLeastOnce) }
+            try await world.clock.sleep(for: .seconds(1))
+            try world.require(falls.numbers.isEmpty, "It must not fall.")
+            waiting.cancel()
+            await client.disconnect()
+            await stomp.disconnect()
+        }
+        for seed in 0..<UInt64(20) where !SimulationPlan(seed: seed, options: options, leavingOut: []).entries.isEmpty {
+            let failure = try await Self.failure(seed, options, body)
+            let steps = failure.steps.joined(separator: "\n")
+            // Hundreds of steps before the end.
+            for text in [
+                "the app: fall", "it fell", "#1 client wrote PUBLISH id 1 QoS 1 to 'alarm'", "server wrote PUBACK id 1",
+                "#2 client wrote SEND destination:/queue/alarms", "#2 server wrote RECEIPT",
+                "QoS 1 to 't' \"last\"",
+            ] { #expect(steps.contains(text), "\(text) is not in \(steps)") }
+            #expect(failure.steps.contains { $0.hasPrefix("… ") })
+            #expect(failure.steps.count < 150)
+            #expect(failure.description.contains(" connected: 1 without an answer\n"))
+            #expect(failure.description.contains("    options.acts = [\"fall\"]\n"))
+            #expect(failure.description.contains("Simulation.run(seed: \(seed), options: options"))
+            return
+        }
+        Issue.record("No plan of twenty has an entry.")
     }
 
     @Test func `Leaving an entry out changes no other`() {

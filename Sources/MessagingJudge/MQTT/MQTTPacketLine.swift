@@ -1,9 +1,9 @@
-import MQTTCore
+package import MQTTCore
 import MessagingWire
 
 /// Packets on one line, for people, without credentials.
-enum MQTTPacketLine {
-    static func text(_ packet: MQTTPacket) -> String {
+package enum MQTTPacketLine {
+    package static func text(_ packet: MQTTPacket) -> String {
         switch packet {
         case .connect(let connect):
             let expiry = connect.properties.sessionExpiryInterval.map { " session expiry \($0)" } ?? ""

@@ -73,6 +73,19 @@ extension ClientCore {
         subscriptions.core = self
         supervisor.supervise(self)
         link.setCore(self)
+        loop.world?.describe { [weak self] in self?.waitingDescription }
+    }
+
+    /// The client's state and what waits in it, for the report of a simulation.
+    private var waitingDescription: String {
+        let backlog = backlogNow
+        let waiting = [
+            ("messages in the queue", backlog.queuedMessages), ("without an answer", backlog.messagesInFlight),
+            ("to be acknowledged", backlog.unacknowledgedMessages), ("bytes to be written", backlog.outboxBytes),
+            ("bytes to be read", backlog.unreadBytes),
+        ]
+        let parts = waiting.filter { $0.1 > 0 }.map { "\($0.1) \($0.0)" }
+        return "\(name) \(news.state): \(parts.isEmpty ? "nothing waits" : parts.joined(separator: ", "))"
     }
 
     /// The client was released without a disconnect: the server sees the connection end (and publishes an MQTT will). On

@@ -28,7 +28,10 @@ package protocol LoopWorld: AnyObject, Sendable {
     func timeOfDay(at now: Int64) -> Int64
     func nextRandom() -> UInt64
 
-    // MARK: Tasks of clients
+    // MARK: Clients
+
+    /// Describes a client in the report of a failure; nil when it is gone or has nothing to tell.
+    func describe(_ client: @escaping @Sendable () -> String?)
 
     func taskBegan()
     func taskEnded()
