@@ -1,3 +1,4 @@
+import MQTTCore
 import MessagingWire
 import Transport
 
@@ -105,6 +106,27 @@ package final class SimulatedLink: @unchecked Sendable {
     }
 }
 
+/// A packet of MQTT by its type, or a frame of STOMP by its first letter, in one direction.
+struct PacketKind: Hashable, Comparable, CustomStringConvertible {
+    private let isUp: Bool
+    private let isText: Bool
+    /// Without the flags of a packet of MQTT.
+    private let byte: UInt8
+
+    init(_ byte: UInt8, isUp: Bool, isText: Bool) {
+        (self.isUp, self.isText) = (isUp, isText)
+        self.byte = isText ? byte : byte & 0xF0
+    }
+
+    private var place: (Int, Int, UInt8) { (isUp ? 1 : 0, isText ? 1 : 0, byte) }
+    static func < (left: PacketKind, right: PacketKind) -> Bool { left.place < right.place }
+
+    var description: String {
+        let type = MQTTPacketType(rawValue: byte >> 4).map { "\($0)" } ?? "packet"
+        return "a \(isText ? "frame with \(UnicodeScalar(byte))" : type) \(isUp ? "to" : "from") the broker"
+    }
+}
+
 /// Where a connection is cut.
 package enum SimulatedCut: Sendable, CaseIterable {
     case before, within, after
@@ -180,8 +202,10 @@ final class SimulatedPipe: @unchecked Sendable {
         var count = world.piece(of: min(buffer.count, room))
         guard count > 0 else { return .wouldBlock }
         var isCutNow = false
+        var kinds: [PacketKind] = []
         for index in 0..<count {
             let begins = unsafe walk.step(buffer[index])
+            if begins { unsafe kinds.append(PacketKind(buffer[index], isUp: isUp, isText: walk.isText == true)) }
             guard let (place, left) = planned else { continue }
             if begins {
                 planned = (place, left - 1)
@@ -201,6 +225,7 @@ final class SimulatedPipe: @unchecked Sendable {
             if loop.now <= progressEnd { progressPosition = written }
             send(bytes)
         }
+        for kind in kinds { world.packetBegins(kind, on: loop) }
         if isCutNow { cut() }
         return count > 0 ? .bytes(count) : .failed(EPIPE)
     }
@@ -401,7 +426,7 @@ struct PacketWalk {
     private var length = 0
     /// Known from the first byte: all packets of MQTT begin with a number below that of capital letters or above, but
     /// frames of STOMP with a capital letter or, between them, an end of line.
-    private var isText: Bool?
+    private(set) var isText: Bool?
 
     var isBetweenPackets: Bool { if case .between = place { true } else { false } }
 

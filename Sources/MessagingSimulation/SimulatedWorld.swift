@@ -52,6 +52,9 @@ package final class SimulatedWorld: LoopWorld {
         var taskCount = 0
         var mostTasks = 0
         var interfaceCount = 0
+        /// The kinds of packets that were written, and what waits for the next one of a kind.
+        var kinds: Set<PacketKind> = []
+        var waiting: [(kind: PacketKind, body: @Sendable () -> Void)] = []
         /// Of the clients of this world, and what they said when it failed.
         var descriptions: [@Sendable () -> String?] = []
         var clients: [String]?
@@ -135,6 +138,7 @@ package final class SimulatedWorld: LoopWorld {
             state.isActive = false
             state.links = [:]
             state.descriptions = []
+            state.waiting = []
         }
         #if SIMULATION
             baton.end()
@@ -330,6 +334,31 @@ package final class SimulatedWorld: LoopWorld {
 
     /// A number from 0 up to, but not including, `bound`, about bytes on their way.
     func below(_ bound: Int) -> Int { state.withLock { $0.bytes.below(bound) } }
+
+    // MARK: Moments
+
+    /// Calls `body` when the next packet is written of a kind that this world has seen, before anything else happens that
+    /// its writer or its reader does; `choose` gets the number of kinds.
+    func atNextPacket(choosing choose: (Int) -> Int, _ body: @escaping @Sendable () -> Void) {
+        let kind = state.withLock { state -> PacketKind? in
+            guard !state.kinds.isEmpty else { return nil }
+            let kind = state.kinds.sorted()[choose(state.kinds.count)]
+            state.waiting.append((kind, body))
+            return kind
+        }
+        record(.note(kind.map { "waits for \($0)" } ?? "no packet was written that could come again"))
+    }
+
+    /// A packet begins to be written.
+    func packetBegins(_ kind: PacketKind, on loop: EventLoop) {
+        let bodies = state.withLock { state -> [@Sendable () -> Void] in
+            state.kinds.insert(kind)
+            guard !state.waiting.isEmpty else { return [] }
+            defer { state.waiting.removeAll { $0.kind == kind } }
+            return state.waiting.filter { $0.kind == kind }.map(\.body)
+        }
+        for body in bodies { loop.execute(body) }
+    }
 
     // MARK: The time of day
 

@@ -68,10 +68,20 @@ extension Simulation {
             .disk(_, let lasting), .slowDisk(_, let lasting):
             begin(entry, lasting)
         case .clockChange(let change): world.setClock(forwardBy: change.inNanoseconds / 1_000_000)
-        case .act(let name):
-            guard let act = state.withLock({ $0.acts[name] }) else { return }
-            Task(executorPreference: world.executor) { [random] in await act(SimulationRandom(generator: random)) }
+        case .act(let name): perform(name, random)
+        case .actAtPacket(let name):
+            world.atNextPacket {
+                random.below($0)
+            } _: { [random, weak self] in
+                self?.world.record(.plan("now the app: \(name)"))
+                self?.perform(name, random)
+            }
         }
+    }
+
+    private func perform(_ name: String, _ random: SplitMix) {
+        guard let act = state.withLock({ $0.acts[name] }) else { return }
+        Task(executorPreference: world.executor) { await act(SimulationRandom(generator: random)) }
     }
 
     private var brokers: [any SimulatedBroker] { state.withLock { $0.brokers } }
@@ -130,7 +140,7 @@ struct SimulatedConditions: Sendable {
             case .offline: network.isOffline = true
             case .slowDisk(let longest, _): disk = max(disk, longest.inNanoseconds)
             case .disk(let fault, _): diskFault = diskFault == .broken ? .broken : fault
-            case .cut, .death, .takeover, .clockChange, .act: break
+            case .cut, .death, .takeover, .clockChange, .act, .actAtPacket: break
             }
         }
         network.latency = 0...latency

@@ -49,6 +49,7 @@ public struct SimulationFailure: Error, CustomStringConvertible {
         add("calm", options.calm, usual.calm)
         add("duration", options.duration, usual.duration)
         add("maximumTime", options.maximumTime, usual.maximumTime)
+        add("placesActsAtPackets", "true", if: options.placesActsAtPackets)
         if !leftOut.isEmpty { arguments += ", leavingOut: \(leftOut.sorted())" }
         lines.append("    try await Simulation.run(\(arguments)) { world in")
         return (lines + ["        // The body that failed.", "    }", "}"]).joined(separator: "\n")

@@ -19,6 +19,9 @@ public struct SimulationOptions: Sendable, Equatable {
     public var maximumTime = Duration.seconds(86_400)
     /// Whether entries of the plan of a failing world are left out while it still fails. Default: true.
     public var shrinks = true
+    /// Whether acts happen between two steps of a client instead of at a time: each other act of a plan waits for a packet of
+    /// a kind that the world has seen by then, such as the next CONNACK. Default: false.
+    package var placesActsAtPackets = false
     /// The real time for which the body may hold the thread of its world. Default: 60 seconds.
     package var longestHold = Duration.seconds(60)
 
@@ -110,6 +113,8 @@ public struct SimulationPlan: Sendable, CustomStringConvertible {
             case slowDisk(Duration, lasting: Duration)
             case clockChange(Duration)
             case act(String)
+            /// When the next packet of a kind is written that the world has seen.
+            case actAtPacket(String)
         }
 
         /// Its place in the plan of its seed, from 0.
@@ -147,6 +152,7 @@ public struct SimulationPlan: Sendable, CustomStringConvertible {
                 case .clockChange(let change):
                     "the time of day is set \(change < .zero ? "back by \(.zero - change)" : "forward by \(change)")"
                 case .act(let name): "the app: \(name)"
+                case .actAtPacket(let name): "the app, at the next packet of some kind: \(name)"
                 }
             return "\(number). at \(time): \(what)"
         }
@@ -221,7 +227,8 @@ public struct SimulationPlan: Sendable, CustomStringConvertible {
         }
         events += options.acts.map { .act($0) }
         guard !events.isEmpty else { return nil }
-        let event = events[random.below(events.count)]
+        var event = events[random.below(events.count)]
+        if options.placesActsAtPackets, case .act(let name) = event, random.below(2) == 0 { event = .actAtPacket(name) }
         return Entry(number: number, time: .milliseconds(start), event: event, random: random)
     }
 

@@ -25,6 +25,7 @@ enum STOMPInterface {
     static func world(of seed: UInt64) -> (SimulationOptions, @Sendable (Simulation) async throws -> Void) {
         var options = SimulationOptions()
         options.acts = ["move", "suspend", "tell of a network"]
+        options.placesActsAtPackets = true
         return (options, { world in try await run(world) })
     }
 

@@ -326,6 +326,37 @@ import Transport
         Issue.record("No plan of twenty has an entry.")
     }
 
+    /// With the first seed whose act waits for the acknowledgement of a message.
+    @Test func `An act happens between two packets, of a kind that the seed chooses`() async throws {
+        var options = SimulationOptions()
+        options.faults = []
+        options.acts = ["look"]
+        options.placesActsAtPackets = true
+        options.maximumEntries = 1
+        var outstanding: Set<Int> = []
+        for seed in 0..<UInt64(60) {
+            let plan = SimulationPlan(seed: seed, options: options, leavingOut: [])
+            guard plan.description.contains("at the next packet") else { continue }
+            outstanding.formUnion(
+                try await Simulation.run(seed: seed, options: options) { world in
+                    let broker = try await world.startBroker()
+                    let client = try MQTTClient(broker.mqttURL, clock: world.clock)
+                    try await client.connect()
+                    let seen = Noted()
+                    world.onAct("look") { _ in seen.add(client.backlog.messagesInFlight) }
+                    for number in 0..<120 {
+                        try await world.clock.sleep(for: .milliseconds(1_100))
+                        try await client.publish("\(number)", to: "t", qos: .exactlyOnce)
+                    }
+                    await client.disconnect()
+                    await broker.stop()
+                    return seen.numbers
+                })
+        }
+        // At a moment that only passes between two packets, and at others.
+        #expect(outstanding == [0, 1])
+    }
+
     @Test func `Leaving an entry out changes no other`() {
         let whole = SimulationPlan(seed: 3, options: MQTTPromises.options, leavingOut: [])
         let rest = SimulationPlan(seed: 3, options: MQTTPromises.options, leavingOut: [0, 2])
