@@ -39,6 +39,7 @@ struct RabbitMQSmokeTests {
         #expect(try await device.receive(atLeast: 4) == [0x20, 2, 0, 0])
 
         var configuration = STOMPConfiguration()
+        configuration.allowSlowBrokers()
         configuration.tls = .trusting(made)
         let secure = STOMPClient(
             "stomps://ann:secret@localhost:\(try #require(broker.stompTLSPort))", configuration: configuration)
