@@ -2,7 +2,7 @@ import Foundation
 
 /// Lets a limited number of tasks do the same kind of work at the same time, in the order in which they asked.
 final class Permits: @unchecked Sendable {
-    /// Tests with sockets: see ``Turns``.
+    /// Tests with sockets: see ``Turns``. Those that wait for a broker to start are not counted: see ``Turn``.
     static let turns = Permits(4)
 
     /// Starts of RabbitMQ, ActiveMQ and Chromium. Each of them occupies every core for some seconds; all of them at once
@@ -26,14 +26,28 @@ final class Permits: @unchecked Sendable {
         return try await body()
     }
 
-    private func acquire() async {
+    /// Runs `body` while another task has the permit of the caller, who gets the next one that is free.
+    func lend<Success>(_ body: () async throws -> Success) async rethrows -> Success {
+        release()
+        let result: Success
+        do {
+            result = try await body()
+        } catch {
+            await acquire(first: true)
+            throw error
+        }
+        await acquire(first: true)
+        return result
+    }
+
+    private func acquire(first: Bool = false) async {
         await withCheckedContinuation { continuation in
             let isFree = lock.withLock {
                 if free > 0 {
                     free -= 1
                     return true
                 }
-                waiting.append(continuation)
+                waiting.insert(continuation, at: first ? 0 : waiting.count)
                 return false
             }
             if isFree { continuation.resume() }

@@ -1,3 +1,4 @@
+import Synchronization
 public import Testing
 
 /// Lets only a few of the tests that carry it run at the same time, and limits how long each of them takes.
@@ -14,7 +15,9 @@ public struct Turns: SuiteTrait, TestTrait, TestScoping {
         for test: Test, testCase: Test.Case?, performing function: @concurrent @Sendable () async throws -> Void
     ) async throws {
         try await Permits.turns.hold {
-            try await limited(to: limit, "after its turn had come", test, function)
+            try await Turn.$current.withValue(Turn()) {
+                try await limited(to: limit, "after its turn had come", test, function)
+            }
         }
     }
 }
@@ -25,4 +28,18 @@ extension Trait where Self == Turns {
 
     /// Waits for its turn, then takes this many minutes at most: see ``Turns``.
     public static func turns(minutes: Int) -> Turns { Turns(limit: .seconds(60 * minutes)) }
+}
+
+/// The turn of the running test, which another test has while this one waits for a broker to start: otherwise a few tests that
+/// wait would keep all others from running.
+final class Turn: Sendable {
+    @TaskLocal static var current: Turn?
+    private let isLent = Atomic(false)
+
+    /// Waits for the start of a broker or browser. A test that waits in several tasks lends its turn once.
+    static func lend<Success>(_ body: () async throws -> Success) async rethrows -> Success {
+        guard let current, !current.isLent.exchange(true, ordering: .relaxed) else { return try await body() }
+        defer { current.isLent.store(false, ordering: .relaxed) }
+        return try await Permits.turns.lend(body)
+    }
 }

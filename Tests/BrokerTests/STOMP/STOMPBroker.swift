@@ -47,8 +47,8 @@ enum STOMPBroker: String, CaseIterable, Sendable, CustomTestStringConvertible {
     func ownClient(_ change: (inout STOMPConfiguration) -> Void = { _ in }) async throws -> STOMPClient {
         let port =
             switch self {
-            case .activeMQ: try await OwnBrokers.activeMQ.value.stompPort
-            case .rabbitMQ: try await OwnBrokers.rabbitMQ.value.stompPort
+            case .activeMQ: try await OwnBrokers.activeMQ.value().stompPort
+            case .rabbitMQ: try await OwnBrokers.rabbitMQ.value().stompPort
             }
         return client(port: port) { configuration in
             if self == .activeMQ {
@@ -61,8 +61,8 @@ enum STOMPBroker: String, CaseIterable, Sendable, CustomTestStringConvertible {
     /// That instance.
     func own() async throws -> any RunningBroker {
         switch self {
-        case .activeMQ: try await OwnBrokers.activeMQ.value
-        case .rabbitMQ: try await OwnBrokers.rabbitMQ.value
+        case .activeMQ: try await OwnBrokers.activeMQ.value()
+        case .rabbitMQ: try await OwnBrokers.rabbitMQ.value()
         }
     }
 
@@ -80,7 +80,7 @@ enum STOMPBroker: String, CaseIterable, Sendable, CustomTestStringConvertible {
 /// Brokers that the suites about failure share; each of those is serialized.
 enum OwnBrokers {
     /// Two users, one of them with a backslash in name and password, persistence, queues that obey priorities.
-    static let activeMQ = Task {
+    static let activeMQ = StartedOnce {
         try await ActiveMQ.start {
             $0.users = [BrokerUser("ann", password: "secret"), BrokerUser(#"do\main"#, password: #"pass\nword"#)]
             $0.persistence = true
@@ -93,7 +93,7 @@ enum OwnBrokers {
     }
 
     /// Two users, one of them with a backslash in name and password, and a second virtual host.
-    static let rabbitMQ = Task {
+    static let rabbitMQ = StartedOnce {
         try await RabbitMQ.start {
             $0.mqtt = false
             // As JSON has it.

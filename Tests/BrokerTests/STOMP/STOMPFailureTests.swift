@@ -55,7 +55,7 @@ struct STOMPFailureTests {
     }
 
     @Test(.requires(.rabbitMQ)) func rabbitMQPutsBytesIntoTextMessagesOfAWebSocket() async throws {
-        let port = try await OwnBrokers.rabbitMQ.value.webStompPort
+        let port = try await OwnBrokers.rabbitMQ.value().webStompPort
         var configuration = STOMPConfiguration()
         configuration.allowSlowBrokers()
         let client = STOMPClient("ws://guest:guest@127.0.0.1:\(port)/ws", configuration: configuration)

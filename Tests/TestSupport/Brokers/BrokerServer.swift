@@ -38,49 +38,71 @@ public final class BrokerServer: Sendable {
     private let scratch: ScratchDirectory
     private let logFiles: [String]
     private let isHeavy: Bool
+    private let lastWork: String?
     private let ports: [Int]
     private let isReady: @Sendable () async throws -> Bool
     private let process = Mutex<ChildProcess?>(nil)
 
     /// - Parameters:
     ///   - isHeavy: whether its start occupies all cores, so that only few of its kind may start at a time.
+    ///   - lastWork: what it writes when it has occupied the cores and only waits before it is ready, so that another may
+    ///     start.
     ///   - ports: each must accept connections before the broker is ready: a broker opens one after the other.
     ///   - isReady: tries the broker once; an error counts as "not yet".
     init(
         _ command: Command, in scratch: ScratchDirectory, logFiles: [String] = [], isHeavy: Bool = true,
-        ports: [Int?], isReady: @escaping @Sendable () async throws -> Bool
+        lastWork: String? = nil, ports: [Int?], isReady: @escaping @Sendable () async throws -> Bool
     ) {
         self.command = command
         self.scratch = scratch
         self.logFiles = logFiles
         self.isHeavy = isHeavy
+        self.lastWork = lastWork
         self.ports = ports.compactMap(\.self)
         self.isReady = isReady
     }
 
     func start() async throws {
-        if isHeavy {
-            try await Permits.starts.hold { try await startNow() }
-        } else {
-            try await startNow()
+        guard isHeavy else { return try await startNow() }
+        try await Turn.lend {
+            let child = try await Permits.starts.hold {
+                let child = try await begin()
+                try await wait(for: child) {
+                    if let lastWork, hasSaid(lastWork) { true } else { await serves() }
+                }
+                return child
+            }
+            try await finish(child)
         }
     }
 
     /// Starts it without asking whether others are starting, and waits until it is ready.
-    ///
-    /// How long that takes depends on the machine, so the wait ends when the broker has exited or makes no progress.
-    func startNow() async throws {
+    func startNow() async throws { try await finish(begin()) }
+
+    private func begin() async throws -> ChildProcess {
         let child = try await launch()
         AtWork.note("starts", command.executable)
+        return child
+    }
+
+    private func finish(_ child: ChildProcess) async throws {
+        try await wait(for: child, until: serves)
+        AtWork.note("ready", command.executable)
+    }
+
+    private func serves() async -> Bool {
+        guard (try? await isReady()) == true else { return false }
+        return await listensEverywhere()
+    }
+
+    /// How long that takes depends on the machine, so the wait ends when the broker has exited or makes no progress.
+    private func wait(for child: ChildProcess, until condition: () async -> Bool) async throws {
         var progress = StartProgress()
         var failure: String?
         while failure == nil {
             if child.exitStatus != nil { failure = "has exited instead of becoming ready" }
             try Task.checkCancellation()
-            if (try? await isReady()) == true, await listensEverywhere() {
-                AtWork.note("ready", command.executable)
-                return
-            }
+            if await condition() { return }
             failure = failure ?? progress.failure(output: child.bytesWritten, processID: child.processID)
             try await Task.sleep(for: .milliseconds(10))
         }

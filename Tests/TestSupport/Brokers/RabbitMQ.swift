@@ -143,6 +143,8 @@ public final class RabbitMQ: RunningBroker {
         let (user, host) = (options.users[0], options.virtualHosts[0])
         server = BrokerServer(
             Command(Self.program, environment: environment, directory: scratch.path, user: "rabbitmq"), in: scratch,
+            // Until it has tried ten to twenty times, with a pause of 0.3 seconds each.
+            lastWork: "ms for cluster members to join",
             ports: [webStompPort, webMQTTPort, stompTLSPort, mqttTLSPort, webStompTLSPort, webMQTTTLSPort]
         ) { [stompPort, mqttPort] in
             let stomp = try await RawConnection.open(port: stompPort)

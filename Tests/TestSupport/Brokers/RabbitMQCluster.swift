@@ -17,13 +17,15 @@ public final class RabbitMQCluster: Sendable {
         let second = try await node("two", mapperPort, joins: "one", extraLines)
         let third = try await node("three", mapperPort, joins: "one", extraLines)
         let cluster = RabbitMQCluster([first, second, third], portMapper)
-        // One permit for all: none of the three may wait for a permit while another waits for it.
-        try await Permits.starts.hold {
-            try await first.server.startNow()
-            async let joined: Void = second.server.startNow()
-            _ = await eventually(timeout: .seconds(600), every: .milliseconds(50)) { second.hasJoined }
-            try await third.server.startNow()
-            try await joined
+        try await Turn.lend {
+            // One permit for all: none of the three may wait for a permit while another waits for it.
+            try await Permits.starts.hold {
+                try await first.server.startNow()
+                async let joined: Void = second.server.startNow()
+                _ = await eventually(timeout: .seconds(600), every: .milliseconds(50)) { second.hasJoined }
+                try await third.server.startNow()
+                try await joined
+            }
         }
         return cluster
     }

@@ -5,16 +5,16 @@ import Synchronization
 /// A test that stops, kills or freezes a broker starts its own. In a shared one, a test uses destinations and client
 /// identifiers of its own.
 public enum SharedBrokers {
-    private static let mosquittoSlot = Slot { try await Mosquitto.start { $0.webSocket = true } }
-    private static let rabbitMQSlot = Slot {
+    private static let mosquittoSlot = StartedOnce { try await Mosquitto.start { $0.webSocket = true } }
+    private static let rabbitMQSlot = StartedOnce {
         try await RabbitMQ.start {
             $0.users.append(limitedUser)
             $0.topics[limitedUser.name] = "^healthy.*"
             $0.tls = Certificates().brokerTLS()
         }
     }
-    private static let activeMQSlot = Slot { try await ActiveMQ.start() }
-    private static let browserSlot = Slot { try await Browser.start() }
+    private static let activeMQSlot = StartedOnce { try await ActiveMQ.start() }
+    private static let browserSlot = StartedOnce { try await Browser.start() }
 
     /// Anonymous clients, a WebSocket listener, no persistence.
     public static func mosquitto() async throws -> Mosquitto { try await mosquittoSlot.value() }
@@ -30,24 +30,25 @@ public enum SharedBrokers {
 
     /// A Chromium, whose tabs share nothing with each other.
     public static func browser() async throws -> Browser { try await browserSlot.value() }
+}
 
-    /// Starts once, however many ask at the same time; a failed start is reported to each of them and not tried again.
-    private final class Slot<Value: Sendable>: Sendable {
-        private let task = Mutex<Task<Value, any Error>?>(nil)
-        private let start: @Sendable () async throws -> Value
+/// Starts once, however many ask at the same time; a failed start is reported to each of them and not tried again.
+public final class StartedOnce<Value: Sendable>: Sendable {
+    private let task = Mutex<Task<Value, any Error>?>(nil)
+    private let start: @Sendable () async throws -> Value
 
-        init(_ start: @escaping @Sendable () async throws -> Value) {
-            self.start = start
+    public init(_ start: @escaping @Sendable () async throws -> Value) {
+        self.start = start
+    }
+
+    /// What has started. A test that waits for it lends its turn to another one.
+    public func value() async throws -> Value {
+        let running = task.withLock { task in
+            // Detached: a cancelled first test must not take the broker from the others.
+            let running = task ?? Task.detached { [start] in try await start() }
+            task = running
+            return running
         }
-
-        func value() async throws -> Value {
-            let running = task.withLock { task in
-                // Detached: a cancelled first test must not take the broker from the others.
-                let running = task ?? Task.detached { [start] in try await start() }
-                task = running
-                return running
-            }
-            return try await running.value
-        }
+        return try await Turn.lend { try await running.value }
     }
 }

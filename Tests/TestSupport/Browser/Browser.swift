@@ -44,11 +44,13 @@ public final class Browser: Sendable {
             environment: ["HOME": profile.path])
         command.input = .pipe
         command.outputLimit = 16 << 20
-        return try await Permits.starts.hold {
-            let browser = Browser(try await ChildProcess.start(command), profile)
-            // The first answer comes when it has started.
-            _ = try await browser.call("Browser.getVersion", [:], timeout: .seconds(600))
-            return browser
+        return try await Turn.lend {
+            try await Permits.starts.hold {
+                let browser = Browser(try await ChildProcess.start(command), profile)
+                // The first answer comes when it has started.
+                _ = try await browser.call("Browser.getVersion", [:], timeout: .seconds(600))
+                return browser
+            }
         }
     }
 
