@@ -16,15 +16,17 @@ extension BrowserTests {
             try await broker.withPage(.locations) { page, addresses in
                 let client = addresses.stompClient()
                 try await client.connect()
-                try await watch(page, "locations-fleet") { round in
-                    let messages = (0..<200).map { device in
-                        let (angle, id) = (Double(round) / 40 + Double(device), "car-\(device)")
-                        let latitude = 37.5 + Double(device % 14) / 40 + 0.05 * sin(angle)
-                        let longitude = -122.3 + Double(device / 14) / 30 + 0.06 * cos(angle * 0.7)
-                        let body = #"{"deviceID":"\#(id)","lat":\#(latitude),"lng":\#(longitude)}"#
-                        return STOMPOutgoingMessage(body, to: "/topic/device.\(id).location")
-                    }
-                    try await client.send(messages)
+                func message(_ device: Int, _ round: Int) -> STOMPOutgoingMessage {
+                    let (angle, id) = (Double(round) / 40 + Double(device), "car-\(device)")
+                    let latitude = 37.5 + Double(device % 14) / 40 + 0.05 * sin(angle)
+                    let longitude = -122.3 + Double(device / 14) / 30 + 0.06 * cos(angle * 0.7)
+                    let body = #"{"deviceID":"\#(id)","lat":\#(latitude),"lng":\#(longitude)}"#
+                    return STOMPOutgoingMessage(body, to: "/topic/device.\(id).location")
+                }
+                try await watch(page, "locations-fleet") {
+                    try await client.send([message(200, 0)])
+                } send: { round in
+                    try await client.send((0..<200).map { message($0, round) })
                 }
                 await client.disconnect()
             }
@@ -37,36 +39,48 @@ extension BrowserTests {
             try await broker.withPage(.motions) { page, addresses in
                 let client = addresses.mqttClient()
                 try await client.connect()
-                try await watch(page, "motions-fleet") { round in
-                    let messages = (0..<200).map { device in
-                        let phase = Double(round) / 10 + Double(device)
-                        let attitude = Attitude(
-                            pitch: sin(phase), roll: 1.5 * sin(phase * 1.7), yaw: 2.8 * cos(phase / 2))
-                        return MQTTOutgoingMessage(attitude.bytes, to: "/mwm/phone-\(device)/motion", qos: .atMostOnce)
-                    }
-                    try await client.publish(messages).check()
+                func message(_ device: Int, _ round: Int, _ qos: QoS) -> MQTTOutgoingMessage {
+                    let phase = Double(round) / 10 + Double(device)
+                    let attitude = Attitude(
+                        pitch: sin(phase), roll: 1.5 * sin(phase * 1.7), yaw: 2.8 * cos(phase / 2))
+                    return MQTTOutgoingMessage(attitude.bytes, to: "/mwm/phone-\(device)/motion", qos: qos)
+                }
+                try await watch(page, "motions-fleet") {
+                    try await client.publish([message(200, 0, .atLeastOnce)]).check()
+                } send: { round in
+                    try await client.publish((0..<200).map { message($0, round, .atMostOnce) }).check()
                 }
                 await client.disconnect()
             }
         }
 
-        /// Watches a page for as long as the environment says, while `send` is called ten times a second.
+        /// Watches a page for as long as the environment says, while `send` is called ten times a second for two hundred
+        /// devices, and after that for `last`, one more.
         private func watch(
-            _ page: Headquarters, _ picture: String, _ send: @escaping @Sendable (_ round: Int) async throws -> Void
+            _ page: Headquarters, _ picture: String, last: () async throws -> Void,
+            send: (_ round: Int) async throws -> Void
         ) async throws {
-            let seconds = Headquarters.fleetSeconds
-            let sending = Task {
-                let clock = ContinuousClock()
+            let clock = ContinuousClock()
+            func sendRounds(_ rounds: Range<Int>) async throws {
                 let start = clock.now
-                for round in 0..<(10 * seconds + 20) {
+                for round in rounds {
                     try await send(round)
-                    try await clock.sleep(until: start + .milliseconds(100) * (round + 1))
+                    try await clock.sleep(until: start + .milliseconds(100) * (round - rounds.lowerBound + 1))
                 }
             }
-            try await page.tab.wait(until: "document.getElementById('count').textContent === '200'")
-            try await page.expectUsable(forSeconds: seconds)
+            func waitForDevices(_ count: Int) async throws {
+                try await page.tab.wait(until: "document.getElementById('count').textContent === '\(count)'")
+            }
+            try await sendRounds(0..<20)
+            try await waitForDevices(200)
+            let rounds = 20..<20 + 10 * Headquarters.fleetSeconds
+            try await page.expectUsable {
+                try await sendRounds(rounds)
+                try await last()
+                try await waitForDevices(201)
+                return rounds.count * 200
+            }
             try await page.picture(picture)
-            try await sending.value
         }
     }
 }

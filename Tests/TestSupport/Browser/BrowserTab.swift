@@ -169,6 +169,14 @@ public final class BrowserTab: Sendable {
         return metrics.first { $0["name"] as? String == "TaskDuration" }?["value"] as? Double ?? .nan
     }
 
+    /// The processor time, in seconds, of a computation that is always the same.
+    public func referenceTime() async throws -> Double {
+        let before = try await processorTime()
+        try await evaluate(
+            "(() => { let x = 1; for (let i = 0; i < 1e8; i++) x = (x * 31 + i) % 1000003; return x; })()")
+        return try await processorTime() - before
+    }
+
     /// The memory of JavaScript in bytes, without what is garbage by now.
     public func heapSize() async throws -> Double {
         try await call("HeapProfiler.collectGarbage")
