@@ -1,3 +1,5 @@
+import Synchronization
+
 #if canImport(Glibc)
     import Glibc
 #elseif canImport(Darwin)
@@ -6,10 +8,11 @@
 
 /// What the runtime knows of a type: the stable layout of metadata, of which `Mirror` shows only what can be copied.
 /// https://github.com/swiftlang/swift/blob/main/docs/ABI/TypeMetadata.rst
-struct Metadata {
+struct Metadata: @unchecked Sendable {
+    // Sendable because metadata never changes.
     enum Kind { case `class`, `struct`, `enum`, optional, tuple, existential, other }
 
-    struct Field {
+    struct Field: Sendable {
         let name: String
         let offset: Int
         /// From its start to the next field or the end.
@@ -117,8 +120,19 @@ struct Metadata {
         description.map { String(cString: Self.target($0 + 8)!.assumingMemoryBound(to: CChar.self)) } ?? ""
     }
 
+    /// What was read of types, which never change: reading a name of a type takes long.
+    private static let known = Mutex<[UInt: [Field]]>([:])
+
     /// Those of a struct, or of a class without its superclass.
     var fields: [Field] {
+        let key = UInt(bitPattern: pointer)
+        if let known = Self.known.withLock({ $0[key] }) { return known }
+        let read = readFields()
+        Self.known.withLock { $0[key] = read }
+        return read
+    }
+
+    private func readFields() -> [Field] {
         guard let description, let records = Self.target(description + 16) else { return [] }
         let isClass = kind == .class
         let count = Int(description.load(fromByteOffset: isClass ? 36 : 20, as: UInt32.self))

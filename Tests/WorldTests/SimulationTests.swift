@@ -152,7 +152,9 @@ import Transport
         let start = clock()
         try await body(first..<first + count)
         let seconds = Double(clock() - start) / Double(CLOCKS_PER_SEC)
-        print("\(count) worlds of \(name) in \(seconds) s of the processor: \(Int(Double(count) / seconds)) a second")
+        print(
+            "\(count) worlds of \(name) in \(seconds) s of the processor: \(Double(Int(10 * Double(count) / seconds)) / 10) a second"
+        )
     }
 
     /// The client's end comes between the looks of a reader at its queue; with threads (`-D SIMULATION`) at any moment.
