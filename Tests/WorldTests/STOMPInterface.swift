@@ -159,7 +159,7 @@ final class STOMPStage: Sendable {
 
     private static let passing: [STOMPError.Code?] = [
         .timedOut, .connectionLost, .notConnected, .closedByPeer, .disconnected, .stale, .unreachable, .unknownHost,
-        .connectionRefused,
+        .connectionRefused, .webSocketClosed, .webSocketFailed, .webSocketRefused,
     ]
 
     /// Whether a call may fail like this in a world that loses connections.

@@ -88,7 +88,5 @@ extension Simulation {
         try require(used.unknown.isEmpty, "WorldCensus.swift has to know \(used.unknown.sorted())")
         let left = used.grown(since: new, except: Census.kept)
         try require(left.isEmpty, "a client that has disconnected keeps what a new one does not: \(left)")
-        let (slots, free) = (used.counts["SendWindow.slots"] ?? 0, used.counts["SendWindow.free"] ?? 0)
-        try require(slots == free, "\(slots - free) of \(slots) slots of a client that has disconnected are in use")
     }
 }
