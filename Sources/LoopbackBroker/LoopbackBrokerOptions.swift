@@ -119,10 +119,13 @@ public struct LoopbackBrokerLimits: Sendable {
     /// The largest packet or frame that is accepted, in bytes.
     public var maximumPacketSize = 16 << 20
 
+    /// The connections that are open at the same time, over all ports; a further one is closed at once. Default: 10,000.
+    public var maximumConnections = 10_000
+
     /// The messages that wait for one MQTT session, connected or not. Beyond it the oldest QoS 0 message is dropped,
     /// or the new message if no such message is queued.
     public var maximumSessionMessages = 10_000
-    /// The same in bytes of topics and payloads.
+    /// The same in bytes of topics, payloads and properties.
     public var maximumSessionBytes = 16 << 20
 
     /// The QoS 1 and 2 messages that one MQTT client may have unacknowledged, in either direction.
@@ -135,7 +138,7 @@ public struct LoopbackBrokerLimits: Sendable {
     /// The messages that one STOMP queue, or one subscription to a topic that is durable or has an acknowledging mode, keeps
     /// while it has no consumer with room; beyond it the oldest is dropped.
     public var maximumQueueMessages = 10_000
-    /// The same in bytes of bodies.
+    /// The same in bytes of topics or destinations, headers and bodies; also for each open transaction.
     public var maximumQueueBytes = 16 << 20
 
     /// The messages that one STOMP subscription with an acknowledging mode may hold unacknowledged;
@@ -145,7 +148,7 @@ public struct LoopbackBrokerLimits: Sendable {
     /// The number of retained messages; beyond it no further topic is retained. A message that is not retained for a limit still
     /// removes the one before.
     public var maximumRetainedMessages = 10_000
-    /// The same in bytes of topics and payloads.
+    /// The same in bytes of topics, payloads and properties.
     public var maximumRetainedBytes = 64 << 20
 
     /// The number of MQTT sessions, and of STOMP queues, that exist at the same time. A subscription to a topic that is

@@ -53,6 +53,13 @@ package struct Ring<Element> {
         self = Ring()
     }
 
+    /// Removes the elements that meet the condition, in time in proportion to all.
+    package mutating func removeAll(where isMeant: (Element) -> Bool) {
+        var left = Ring()
+        while let element = popFirst() { if !isMeant(element) { left.append(element) } }
+        self = left
+    }
+
     private mutating func grow() {
         var larger: [Element?] = []
         let capacity = Swift.max(8, items.count * 2)

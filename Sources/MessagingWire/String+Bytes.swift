@@ -95,3 +95,10 @@ package struct ByteKey: Hashable, Sendable, CustomStringConvertible {
 
     package var description: String { text }
 }
+
+/// In the order of the bytes.
+extension ByteKey: Comparable {
+    package static func < (one: ByteKey, other: ByteKey) -> Bool {
+        one.text.utf8.lexicographicallyPrecedes(other.text.utf8)
+    }
+}

@@ -23,6 +23,26 @@ import Testing
         await next.stop()
     }
 
+    @Test func `closes a connection that would be one too many, until another one ends`() async throws {
+        var options = LoopbackBrokerOptions()
+        options.limits.maximumConnections = 2
+        let broker = try await LoopbackBroker.start(options)
+        let first = try await RawClient.mqtt(broker, MQTTBytes.connect("a"))
+        var second: RawClient? = try await RawClient.open(broker.ports.stomp)
+        #expect(await eventually { broker.connectionCount == 2 })
+        for port in [broker.ports.mqtt, broker.ports.stomp, broker.ports.ws] {
+            let refused = try await RawClient.open(port)
+            try await refused.expectEnd()
+        }
+        withExtendedLifetime(second) {}
+        second = nil
+        #expect(await eventually { broker.connectionCount == 1 })
+        _ = try await RawClient.mqtt(broker, MQTTBytes.connect("b"))
+        try await first.send([0xC0, 0])
+        try await first.expect([0xD0, 0])
+        await broker.stop()
+    }
+
     @Test func `each protocol is served at the port that its option names`() async throws {
         var options = LoopbackBrokerOptions()
         let certificates = Certificates()

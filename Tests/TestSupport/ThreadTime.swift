@@ -9,7 +9,8 @@ public enum ThreadTime {
         return now - start
     }
 
-    private static var now: Duration {
+    /// The processor time of the calling thread since it began.
+    public static var now: Duration {
         var time = timespec()
         clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
         return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)

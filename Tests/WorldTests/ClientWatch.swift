@@ -225,9 +225,8 @@ extension LoopbackBroker {
     /// Collects what is published to a topic from now on, as a durable subscription of STOMP does, but without a connection.
     func collect(topic: String) {
         hub.state.withLock { state in
-            var queue = QueueRecord()
-            queue.topics = Destination(Destination.topicPrefix + topic)
-            state.router.queues[Self.collection(of: topic)] = queue
+            let topics = Destination(Destination.topicPrefix + topic)
+            try? state.router.makeQueue(Self.collection(of: topic), collecting: topics)
         }
     }
 

@@ -69,11 +69,13 @@ final class Hub: Sendable {
     }
 
     private func adopt(_ stream: any ByteStream, _ service: Service) {
-        let (id, latency, isFrozen, isStopped) = state.withLock { state in
+        let maximum = options.limits.maximumConnections
+        let (id, latency, isFrozen, isRefused) = state.withLock { state in
             defer { state.nextConnection += 1 }
-            return (state.nextConnection, state.latency, state.isFrozen, state.isStopped)
+            let isRefused = state.isStopped || state.connections.count >= maximum
+            return (state.nextConnection, state.latency, state.isFrozen, isRefused)
         }
-        guard !isStopped else { return stream.close() }
+        guard !isRefused else { return stream.close() }
         let served = ServedStream(stream, loop: loop, isFrozen: isFrozen, latency: latency)
         do throws(TransportError) {
             guard let opening = try service.makeLayers(at: loop.now) else {

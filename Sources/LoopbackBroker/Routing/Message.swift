@@ -19,6 +19,8 @@ package final class Message: Sendable {
     package let expiry: Int64
     /// The session that published it; -1 for none.
     package let publisher: Int
+    /// What it counts against the bounds on bytes: all of it.
+    let size: Int
 
     package init(
         topic: String, payload: [UInt8], qos: QoS = .atMostOnce, isRetained: Bool = false,
@@ -33,6 +35,9 @@ package final class Message: Sendable {
         self.headers = headers
         self.expiry = expiry
         self.publisher = publisher
+        size =
+            topic.utf8.count + payload.count + properties.byteCount
+            + headers.fields.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 2 }
     }
 
     /// The same message in the dead-letter queue, where it does not expire.
@@ -41,9 +46,6 @@ package final class Message: Sendable {
             topic: queue, payload: payload, qos: qos, isRetained: isRetained, properties: properties, headers: headers,
             publisher: publisher)
     }
-
-    /// What it counts against the bounds on bytes.
-    var size: Int { topic.utf8.count + payload.count }
 
     /// The seconds that are left of its life, rounded up; nil if it lives for ever.
     func remainingSeconds(at now: Int64) -> UInt32? {

@@ -10,6 +10,9 @@ package struct OutgoingPublish: Sendable {
     package var retain: Bool
     /// The subscription identifiers of all its subscriptions that matched; 5.0 only.
     package var identifiers: [UInt32] = []
+
+    /// What it counts against the bound on a session's bytes.
+    var size: Int { message.size + identifiers.count * MemoryLayout<UInt32>.size }
 }
 
 /// Messages that wait for one MQTT session: bounded by count and bytes, in order within QoS 0 and within QoS 1 and 2.
@@ -49,7 +52,7 @@ package struct SessionQueue: Sendable {
         }
         nextNumber += 1
         count += 1
-        bytes += item.message.size
+        bytes += item.size
     }
 
     /// Takes the oldest message out for which `canTake` holds, of those at the two heads.
@@ -79,11 +82,11 @@ package struct SessionQueue: Sendable {
     // MARK: Parts
 
     private func hasRoom(for item: OutgoingPublish) -> Bool {
-        count < countLimit && bytes + item.message.size <= byteLimit
+        count < countLimit && bytes + item.size <= byteLimit
     }
 
     private mutating func forget(_ item: OutgoingPublish) {
         count -= 1
-        bytes -= item.message.size
+        bytes -= item.size
     }
 }

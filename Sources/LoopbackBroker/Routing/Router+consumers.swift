@@ -11,21 +11,19 @@ extension Router {
     package mutating func closeSTOMP(_ connection: ConnectionID, at now: Int64, into effects: inout RouterEffects) {
         guard let record = stompConnections.removeValue(forKey: connection) else { return }
         removeConsumers(record.consumers, at: now, into: &effects)
-        for (name, queue) in queues where queue.owner == connection { queues[name] = nil }
+        for name in record.queues { removeQueue(name) }
     }
 
     package mutating func subscribe(
         _ connection: ConnectionID, _ request: STOMPSubscribeRequest, at now: Int64, into effects: inout RouterEffects
     ) throws(STOMPRefusal) {
-        guard let record = stompConnections[connection] else { return }
+        guard stompConnections[connection] != nil else { return }
         guard let destination = Destination(request.destination) else {
             throw STOMPRefusal(message: "'\(request.destination)' names no destination")
         }
-        let isKnown = record.consumers.contains { index in
-            guard let id = request.id, let other = consumers[index]?.id else { return false }
-            return id.hasSameBytes(as: other)
+        if let id = request.id, stompConnections[connection]?.consumersByID[ByteKey(id)] != nil {
+            throw STOMPRefusal(message: "the subscription id '\(request.id ?? "")' is in use already")
         }
-        if isKnown { throw STOMPRefusal(message: "the subscription id '\(request.id ?? "")' is in use already") }
         var consumer = Consumer(
             connection: connection, id: request.id, destination: destination, ackMode: request.ackMode,
             prefetch: limits.maximumPrefetch)
@@ -40,39 +38,44 @@ extension Router {
             consumer.prefetch = min(count, limits.maximumPrefetch)
         }
         if destination.kind == .topic, let name = request.headers["durable-subscription-name"] {
-            consumer.durable = try makeDurable(name, record, destination, consumer.selector)
+            consumer.durable = try makeDurable(
+                name, stompConnections[connection]?.clientID, destination, consumer.selector)
         }
         let index = add(consumer)
         stompConnections[connection]?.consumers.append(index)
+        if let id = request.id { stompConnections[connection]?.consumersByID[ByteKey(id)] = index }
         forgetRoutes()
         if consumer.consumesQueues {
             try connectToQueues(index, at: now, into: &effects)
         } else {
-            topicConsumers.append(index)
+            topicConsumers.insert(index, destination)
         }
     }
 
     package mutating func unsubscribe(
         _ connection: ConnectionID, _ request: STOMPUnsubscribeRequest, at now: Int64, into effects: inout RouterEffects
     ) throws(STOMPRefusal) {
-        let index = stompConnections[connection]?.consumers.last { index in
-            guard let consumer = consumers[index] else { return false }
-            // 1.0 may name the destination instead (STOMP 1.0 "UNSUBSCRIBE").
-            if let id = request.id { return consumer.id.hasSameBytes(as: id) }
-            return consumer.destination.text.hasSameBytes(as: request.destination ?? "")
-        }
+        let index =
+            if let id = request.id {
+                stompConnections[connection]?.consumersByID[ByteKey(id)]
+            } else {
+                // 1.0 may name the destination instead (STOMP 1.0 "UNSUBSCRIBE").
+                stompConnections[connection]?.consumers.last { index in
+                    consumers[index]?.destination.text.hasSameBytes(as: request.destination ?? "") ?? false
+                }
+            }
         guard let index else {
             throw STOMPRefusal(message: "there is no subscription '\(request.id ?? request.destination ?? "")'")
         }
         let durable = consumers[index]?.durable
+        if let id = consumers[index]?.id { stompConnections[connection]?.consumersByID[ByteKey(id)] = nil }
         removeConsumers([index], at: now, into: &effects)
         stompConnections[connection]?.consumers.removeAll { $0 == index }
         if let durable, queues[durable]?.consumers.isEmpty != false,
             request.headers.contains("durable-subscription-name")
         {
             // As with Artemis: named again it is left for good, otherwise it is kept for the next consumer.
-            queues[durable] = nil
-            forgetRoutes()
+            removeQueue(durable)
         }
     }
 
@@ -86,9 +89,9 @@ extension Router {
     }
 
     private mutating func makeDurable(
-        _ name: String, _ record: STOMPConnectionRecord, _ destination: Destination, _ selector: Selector?
+        _ name: String, _ clientID: String?, _ destination: Destination, _ selector: Selector?
     ) throws(STOMPRefusal) -> ByteKey {
-        guard let clientID = record.clientID else {
+        guard let clientID else {
             throw STOMPRefusal(message: "a durable subscription needs a client-id in CONNECT")
         }
         let queue = ByteKey(Self.durablePrefix(clientID) + name)
@@ -100,11 +103,9 @@ extension Router {
                 throw STOMPRefusal(message: "the durable subscription '\(name)' is in use \(use)")
             }
             // As with JMS: it is left, and another one begins.
-            queues[queue] = nil
+            removeQueue(queue)
         }
-        try makeQueue(queue)
-        queues[queue]?.topics = destination
-        queues[queue]?.selector = selector
+        try makeQueue(queue, collecting: destination, selector)
         return queue
     }
 
@@ -122,8 +123,7 @@ extension Router {
         let mine = queues.filter { name, queue in
             queue.topics != nil && queue.consumers.isEmpty && name.text.utf8.starts(with: prefix.utf8)
         }
-        for name in mine.keys { queues[name] = nil }
-        forgetRoutes()
+        for name in mine.keys { removeQueue(name) }
         return !mine.isEmpty
     }
 
@@ -135,7 +135,7 @@ extension Router {
         if consumer.destination.hasWildcards && consumer.destination.kind != .topic {
             wildcardConsumers.append(index)
             for name in queueNames(where: { name, _ in isMatch(consumer, name) }) {
-                queues[name]?.consumers.append(index)
+                connect(index, to: name)
                 dispatch(name, at: now, into: &effects)
             }
             return
@@ -143,16 +143,18 @@ extension Router {
         let name: ByteKey
         if consumer.hasOwnQueue {
             name = ByteKey("\(Self.ownQueuePrefix)\(index)")
-            try makeQueue(name)
-            queues[name]?.topics = consumer.destination
-            queues[name]?.selector = consumer.selector
+            try makeQueue(name, collecting: consumer.destination, consumer.selector)
         } else {
             name = consumer.durable ?? queueName(consumer.destination, for: consumer.connection)
             if queues[name] == nil { try makeQueue(consumer.destination, name, for: consumer.connection) }
         }
-        consumers[index]?.queue = name
-        queues[name]?.consumers.append(index)
+        connect(index, to: name)
         dispatch(name, at: now, into: &effects)
+    }
+
+    mutating func connect(_ index: Int, to name: ByteKey) {
+        queues[name]?.add(index, consumers[index]?.selector)
+        consumers[index]?.queues.insert(name)
     }
 
     /// Whether a pattern stands for a queue: for no temporary and no durable one, which belong to one client each.
@@ -163,30 +165,24 @@ extension Router {
         return consumer.destination.matches(name.name)
     }
 
-    /// The queues that a consumer consumes.
-    func queueNames(of consumer: Consumer, _ index: Int) -> [ByteKey] {
-        if let queue = consumer.queue { return [queue] }
-        guard consumer.destination.hasWildcards else { return [] }
-        return queueNames { _, queue in queue.consumers.contains(index) }
-    }
-
     /// Forgets consumers and gives back what they hold.
     private mutating func removeConsumers(_ indexes: [Int], at now: Int64, into effects: inout RouterEffects) {
         var held: [Unacknowledged] = []
-        var names: [ByteKey] = []
+        var names: Set<ByteKey> = []
         forgetRoutes()
         for index in indexes {
-            guard let consumer = consumers.removeValue(forKey: index) else { continue }
-            topicConsumers.removeAll { $0 == index }
-            wildcardConsumers.removeAll { $0 == index }
-            held += consumer.unacknowledged
-            for name in queueNames(of: consumer, index) {
-                queues[name]?.consumers.removeAll { $0 == index }
-                if !names.contains(name) { names.append(name) }
+            guard var consumer = consumers.removeValue(forKey: index) else { continue }
+            if consumer.consumesQueues {
+                wildcardConsumers.removeAll { $0 == index }
+            } else {
+                topicConsumers.remove(index, consumer.destination)
             }
-            if consumer.hasOwnQueue, let queue = consumer.queue { queues[queue] = nil }
+            held += consumer.held.removeAll()
+            for name in consumer.queues { queues[name]?.remove(index) }
+            for name in consumer.queues where consumer.hasOwnQueue { removeQueue(name) }
+            names.formUnion(consumer.queues)
         }
         giveBack(held.map { ($0.entry, $0.queue) })
-        for name in names { dispatch(name, at: now, into: &effects) }
+        for name in names.sorted() { dispatch(name, at: now, into: &effects) }
     }
 }

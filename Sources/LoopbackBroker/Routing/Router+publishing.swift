@@ -42,9 +42,9 @@ extension Router {
     private mutating func publish(
         _ message: Message, toGroup group: Int, of list: Int, at now: Int64, into effects: inout RouterEffects
     ) {
-        let members = lists[list].groups[group].members
+        let members = lists[list].groups[group].members.all
         let start = lists[list].groups[group].cursor
-        let turns = (0..<members.count).map { (start + $0) % members.count }
+        let turns = (0..<members.count).lazy.map { (start + $0) % members.count }
         // A member that is connected goes before one that is not [MQTT 5.0 4.8.2].
         guard let turn = turns.first(where: { sessions[members[$0].session]?.connection != nil }) ?? turns.first else {
             return
@@ -83,11 +83,11 @@ extension Router {
     private func makeRoute(_ topic: String) -> Route {
         var route = Route()
         var targets: [Int: Int] = [:]
-        let parts = Destination.parts(of: TopicNaming.exchanged(topic))
-        route.consumers = topicConsumers.filter { consumers[$0]?.destination.matches(parts) ?? false }
-        route.queues = queueNames { _, queue in queue.topics?.matches(parts) ?? false }
+        let name = TopicNaming.exchanged(topic)
+        route.consumers = topicConsumers.receivers(of: name)
+        route.queues = topicQueues.receivers(of: name)
         for list in filters.matches(topic) {
-            for (session, subscription) in lists[list].subscribers {
+            for (session, subscription) in lists[list].subscribers.all {
                 let index: Int
                 if let known = targets[session] {
                     index = known

@@ -13,7 +13,9 @@ extension Router {
         guard let transaction else {
             return try send(connection, message, to: destination, at: now, into: &effects)
         }
-        try addStep(.send(message, destination: destination), size: message.size, to: transaction, of: connection)
+        try addStep(
+            .send(message, destination: destination), size: message.size + text.utf8.count, to: transaction,
+            of: connection)
     }
 
     private mutating func send(
@@ -116,10 +118,11 @@ extension Router {
         _ step: Transaction.Step, size: Int, to transaction: String, of connection: ConnectionID
     ) throws(STOMPRefusal) {
         let name = ByteKey(transaction)
-        guard let open = stompConnections[connection]?.transactions[name] else {
+        let open = stompConnections[connection]?.transactions[name].map { ($0.steps.count, $0.bytes) }
+        guard let (count, bytes) = open else {
             throw STOMPRefusal(message: "there is no transaction '\(transaction)'; BEGIN comes first")
         }
-        guard open.steps.count < limits.maximumQueueMessages, open.bytes + size <= limits.maximumQueueBytes else {
+        guard count < limits.maximumQueueMessages, bytes + size <= limits.maximumQueueBytes else {
             throw STOMPRefusal(
                 message:
                     "the transaction '\(transaction)' is larger than \(limits.maximumQueueMessages) frames or \(limits.maximumQueueBytes) bytes"
@@ -152,16 +155,43 @@ extension Router {
         _ destination: Destination, _ name: ByteKey, for connection: ConnectionID
     ) throws(STOMPRefusal) {
         try makeQueue(name)
-        if destination.kind == .temporaryQueue { queues[name]?.owner = connection }
+        guard destination.kind == .temporaryQueue else { return }
+        queues[name]?.owner = connection
+        stompConnections[connection]?.queues.append(name)
     }
 
-    mutating func makeQueue(_ name: ByteKey) throws(STOMPRefusal) {
+    /// A queue of that name.
+    ///
+    /// - Parameters:
+    ///   - topics: the topics whose messages it collects; nil for a queue that clients send to.
+    ///   - selector: which of these messages it collects.
+    mutating func makeQueue(
+        _ name: ByteKey, collecting topics: Destination? = nil, _ selector: Selector? = nil
+    ) throws(STOMPRefusal) {
         try makeRoom(forQueues: 1)
         var queue = QueueRecord()
-        for index in wildcardConsumers {
-            if let consumer = consumers[index], isMatch(consumer, name) { queue.consumers.append(index) }
-        }
+        queue.topics = topics
+        queue.selector = selector
         queues[name] = queue
+        if let topics {
+            topicQueues.insert(name, topics)
+            forgetRoutes()
+        }
+        for index in wildcardConsumers {
+            if let consumer = consumers[index], isMatch(consumer, name) { connect(index, to: name) }
+        }
+    }
+
+    /// Removes a queue with what waits there.
+    mutating func removeQueue(_ name: ByteKey) {
+        guard let queue = queues.removeValue(forKey: name) else { return }
+        for index in queue.consumers {
+            consumers[index]?.queues.remove(name)
+            consumers[index]?.passedOver.removeAll { $0 == name }
+        }
+        guard let topics = queue.topics else { return }
+        topicQueues.remove(name, topics)
+        forgetRoutes()
     }
 
     private mutating func makeRoom(forQueues count: Int) throws(STOMPRefusal) {
@@ -173,12 +203,12 @@ extension Router {
 
     private mutating func removeIdleQueues() {
         // What has not been acknowledged comes back to its queue.
-        let held = Set(consumers.values.flatMap { $0.unacknowledged.map(\.queue) })
+        let held = consumers.values.reduce(into: Set()) { $0.formUnion($1.held.queues) }
         let idle = queues.filter { name, queue in
-            !committedQueues.contains(name) && !held.contains(name) && queue.messages.isEmpty && queue.topics == nil
+            !committedQueues.contains(name) && !held.contains(name) && queue.isEmpty && queue.topics == nil
                 && queue.owner == nil && queue.consumers.allSatisfy { wildcardConsumers.contains($0) }
         }
-        for name in idle.keys { queues[name] = nil }
+        for name in idle.keys { removeQueue(name) }
     }
 
     mutating func enqueue(_ message: Message, in name: ByteKey, at now: Int64, into effects: inout RouterEffects) {
@@ -195,39 +225,32 @@ extension Router {
 
     /// Hands messages to consumers in turns, as long as any has room.
     mutating func dispatch(_ name: ByteKey, at now: Int64, into effects: inout RouterEffects) {
-        guard var queue = queues[name], !queue.messages.isEmpty, !queue.consumers.isEmpty else { return }
+        guard var queue = queues[name], !queue.isEmpty else { return }
         // The dictionary lets go, so that the queue is changed in place.
-        queues[name]?.messages = []
-        var kept: [QueuedMessage] = []
-        var next = 0
-        while next < queue.messages.count {
-            let entry = queue.messages[next]
+        queues[name] = QueueRecord()
+        var passedOver: [Int] = []
+        while let (entry, consumer) = queue.next(passedOver: &passedOver, where: { hasRoom($0) }) {
             if entry.message.expiry <= now {
                 effects.dropped += 1
             } else {
-                let turns = queue.consumers.indices.map { (queue.cursor + $0) % queue.consumers.count }
-                let ready = turns.filter { hasRoom(queue.consumers[$0]) }
-                guard !ready.isEmpty else { break }
-                guard let turn = ready.first(where: { consumers[queue.consumers[$0]]?.accepts(entry.message) ?? false })
-                else {
-                    kept.append(entry)
-                    next += 1
-                    continue
-                }
-                queue.cursor = (turn + 1) % queue.consumers.count
-                deliver(entry, to: queue.consumers[turn], from: name, into: &effects)
+                deliver(entry, to: consumer, from: name, into: &effects)
             }
-            queue.bytes -= entry.message.size
-            next += 1
         }
-        queue.messages.removeFirst(next)
-        if !kept.isEmpty { queue.messages.insert(contentsOf: kept, at: 0) }
         queues[name] = queue
+        for consumer in passedOver { consumers[consumer]?.passedOver.append(name) }
+    }
+
+    /// A consumer has room again: it gets its turn in the queues that have passed it over, as long as it has room.
+    private mutating func resumeTurns(of index: Int, at now: Int64, into effects: inout RouterEffects) {
+        while hasRoom(index), let name = consumers[index]?.passedOver.popFirst() {
+            queues[name]?.addTurn(of: index)
+            dispatch(name, at: now, into: &effects)
+        }
     }
 
     private func hasRoom(_ index: Int) -> Bool {
-        guard let consumer = consumers[index] else { return false }
-        return consumer.hasCredit && stompConnections[consumer.connection]?.isFull == false
+        guard let connection = consumers[index]?.connection else { return false }
+        return consumers[index]?.hasCredit == true && stompConnections[connection]?.isFull == false
     }
 
     /// Hands one message to one consumer.
@@ -239,10 +262,10 @@ extension Router {
         entry.deliveries += 1
         var number: UInt64 = 0
         // What is acknowledged always comes from a queue.
-        if consumer.ackMode != .auto, let queue {
+        let isHeld = consumer.ackMode != .auto && queue != nil
+        if isHeld {
             nextDelivery += 1
             number = nextDelivery
-            consumers[index]?.unacknowledged.append(Unacknowledged(delivery: number, entry: entry, queue: queue))
         }
         let destination =
             switch consumer.destination.kind {
@@ -254,17 +277,21 @@ extension Router {
             STOMPDelivery(
                 connection: consumer.connection, consumer: index, subscriptionID: consumer.id,
                 destination: destination, entry: entry, delivery: number, queue: queue))
+        if isHeld, let queue { hold(Unacknowledged(delivery: number, entry: entry, queue: queue), by: index) }
     }
+
+    // A function of its own: a copy of the consumer would make this one copy all that it holds.
+    private mutating func hold(_ message: Unacknowledged, by index: Int) { consumers[index]?.held.append(message) }
 
     // MARK: Room
 
     /// A connection could not take messages that were for it: those of queues wait there again, or go to others.
     package mutating func takeBack(_ refused: [STOMPDelivery], at now: Int64, into effects: inout RouterEffects) {
-        var names: [ByteKey] = []
+        var names: Set<ByteKey> = []
         var entries: [(QueuedMessage, ByteKey)] = []
         for delivery in refused {
             if delivery.delivery != 0 {
-                consumers[delivery.consumer]?.unacknowledged.removeAll { $0.delivery == delivery.delivery }
+                _ = consumers[delivery.consumer]?.held.remove(delivery.delivery)
             }
             guard let queue = delivery.queue, queues[queue] != nil else {
                 effects.dropped += 1
@@ -274,10 +301,10 @@ extension Router {
             var entry = delivery.entry
             entry.deliveries -= 1
             entries.append((entry, queue))
-            if !names.contains(queue) { names.append(queue) }
+            names.insert(queue)
         }
         giveBack(entries)
-        for name in names { dispatch(name, at: now, into: &effects) }
+        for name in names.sorted() { dispatch(name, at: now, into: &effects) }
     }
 
     /// A connection has room again.
@@ -285,8 +312,7 @@ extension Router {
         guard stompConnections[connection]?.isFull == true else { return }
         stompConnections[connection]?.isFull = false
         for index in stompConnections[connection]?.consumers ?? [] {
-            guard let consumer = consumers[index], consumer.consumesQueues else { continue }
-            for name in queueNames(of: consumer, index) { dispatch(name, at: now, into: &effects) }
+            resumeTurns(of: index, at: now, into: &effects)
         }
     }
 
@@ -294,25 +320,22 @@ extension Router {
 
     /// The message that an ACK or NACK means, in the terms of each version.
     private func find(_ connection: ConnectionID, _ request: STOMPAckRequest) -> (consumer: Int, delivery: UInt64)? {
-        let mine = stompConnections[connection]?.consumers ?? []
         if let id = request.id {
             let parts = id.utf8.split(separator: UInt8(ascii: "-")).map { UInt64(String(Substring($0))) }
             if parts.count == 2, let first = parts[0], let delivery = parts[1], let consumer = Int(exactly: first),
-                mine.contains(consumer)
+                consumers[consumer]?.connection == connection
             {
                 return (consumer, delivery)
             }
         }
-        guard let messageID = request.messageID else { return nil }
-        for index in mine {
-            guard let consumer = consumers[index] else { continue }
-            if let id = request.subscription, !consumer.id.hasSameBytes(as: id) { continue }
-            let held = consumer.unacknowledged.first {
-                "loopback-\($0.entry.number)".hasSameBytes(as: messageID)
-            }
-            if let held { return (index, held.delivery) }
+        guard let number = request.messageID.flatMap(STOMPDelivery.number(ofMessageID:)) else { return nil }
+        func find(in consumer: Int) -> (consumer: Int, delivery: UInt64)? {
+            consumers[consumer]?.held.delivery(ofMessage: number).map { (consumer, $0) }
         }
-        return nil
+        guard let id = request.subscription else {
+            return stompConnections[connection]?.consumers.lazy.compactMap(find(in:)).first
+        }
+        return stompConnections[connection]?.consumersByID[ByteKey(id)].flatMap(find(in:))
     }
 
     /// The queue that rejected messages are moved to. It is made if there is room for it; otherwise this is nil.
@@ -330,24 +353,23 @@ extension Router {
         _ index: Int, _ delivery: UInt64, accepts: Bool, requeues: Bool?, at now: Int64,
         into effects: inout RouterEffects
     ) {
-        guard let consumer = consumers[index] else { return }
         // In mode client the answer is for all up to this one (STOMP 1.2 "ACK").
-        let isMeant = { (held: Unacknowledged) in
-            consumer.ackMode == .client ? held.delivery <= delivery : held.delivery == delivery
-        }
-        let settled = consumer.unacknowledged.filter(isMeant)
-        guard !settled.isEmpty else { return }
-        consumers[index]?.unacknowledged.removeAll(where: isMeant)
+        let settled =
+            consumers[index]?.ackMode == .client
+            ? consumers[index]?.held.removeAll(through: delivery)
+            : consumers[index]?.held.remove(delivery).map { [$0] }
+        guard let settled, !settled.isEmpty else { return }
+        var names: Set<ByteKey> = []
         if !accepts {
             let comesBack = { [refused] (held: Unacknowledged) in
                 requeues ?? (refused == .redeliverOnce && !held.entry.wasRejected)
             }
-            giveBack(
-                settled.filter(comesBack).map { held in
-                    var entry = held.entry
-                    entry.wasRejected = true
-                    return (entry, held.queue)
-                })
+            for held in settled.lazy.filter(comesBack) {
+                var entry = held.entry
+                entry.wasRejected = true
+                giveBack([(entry, held.queue)])
+                names.insert(held.queue)
+            }
             for held in settled where !comesBack(held) {
                 if let dead = deadLetterQueue, dead != held.queue {
                     enqueue(held.entry.message.moved(to: dead.text), in: dead, at: now, into: &effects)
@@ -356,6 +378,8 @@ extension Router {
                 }
             }
         }
-        for name in queueNames(of: consumer, index) { dispatch(name, at: now, into: &effects) }
+        // Others may take what came back.
+        for name in names.sorted() { dispatch(name, at: now, into: &effects) }
+        resumeTurns(of: index, at: now, into: &effects)
     }
 }

@@ -68,7 +68,7 @@ extension Router {
             return OpenedSession(session: old, isPresent: true, kept: record.kept, queue: record.queue)
         }
         if sessionsByClient.count >= limits.maximumSessions {
-            guard let oldest = sessionWithoutConnection() else { return nil }
+            guard let oldest = times.oldest(where: isPresent) else { return nil }
             endSession(oldest, at: now, into: &effects)
         }
         let record = SessionRecord(
@@ -107,33 +107,33 @@ extension Router {
         queue.removeUnreliable()
         sessions[session]?.kept = kept
         sessions[session]?.queue = queue
-        sessions[session]?.expiresAt =
-            seconds == .max ? .max : now.advanced(byNanoseconds: Int64(seconds) * 1_000_000_000)
-        guard let will = sessions[session]?.will else { return }
-        if let delay = will.properties.willDelayInterval, delay > 0 {
-            sessions[session]?.willIsDueAt = now.advanced(byNanoseconds: Int64(delay) * 1_000_000_000)
-        } else {
-            publishWill(of: session, at: now, into: &effects)
-        }
+        let expiresAt = seconds == .max ? .max : now.advanced(byNanoseconds: Int64(seconds) * 1_000_000_000)
+        let delay = sessions[session]?.will?.properties.willDelayInterval ?? 0
+        let willIsDueAt = delay == 0 ? .max : now.advanced(byNanoseconds: Int64(delay) * 1_000_000_000)
+        sessions[session]?.expiresAt = expiresAt
+        sessions[session]?.willIsDueAt = willIsDueAt
+        times.append(
+            session, left: sessionsLeft, times: [expiresAt, willIsDueAt], sessionCount: sessionCount, where: isPresent)
+        if delay == 0 { publishWill(of: session, at: now, into: &effects) }
+    }
+
+    /// Whether a session still waits for its client since an entry about its time was made.
+    private func isPresent(_ entry: SessionTimes.Entry) -> Bool {
+        guard let record = sessions[entry.session] else { return false }
+        return record.connection == nil && record.left == entry.left
     }
 
     /// Ends sessions and publishes wills whose time has come.
     package mutating func handleTimeout(at now: Int64, into effects: inout RouterEffects) {
-        for slot in sessions.indices {
-            guard let record = sessions[slot], record.connection == nil else { continue }
+        while let slot = times.takeDue(at: now, where: isPresent) {
+            guard let record = sessions[slot] else { continue }
             if record.willIsDueAt <= now { publishWill(of: slot, at: now, into: &effects) }
             if record.expiresAt <= now { endSession(slot, at: now, into: &effects) }
         }
         updateDeadline()
     }
 
-    private mutating func updateDeadline() {
-        var next = Int64.max
-        for case let record? in sessions where record.connection == nil {
-            next = min(next, record.expiresAt, record.willIsDueAt)
-        }
-        nextDeadline = next
-    }
+    private mutating func updateDeadline() { nextDeadline = times.next(where: isPresent) }
 
     /// Ends a session that has no connection; returns whether there was one.
     mutating func forgetSession(of clientID: String, at now: Int64, into effects: inout RouterEffects) -> Bool {
@@ -143,16 +143,6 @@ extension Router {
         endSession(session, at: now, into: &effects)
         updateDeadline()
         return true
-    }
-
-    /// The session that has been without a connection for longest.
-    private func sessionWithoutConnection() -> Int? {
-        var oldest: (slot: Int, left: Int)?
-        for slot in sessions.indices {
-            guard let record = sessions[slot], record.connection == nil else { continue }
-            if record.left < oldest?.left ?? .max { oldest = (slot, record.left) }
-        }
-        return oldest?.slot
     }
 
     /// The seconds for which a session outlives its connection.

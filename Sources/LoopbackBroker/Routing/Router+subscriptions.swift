@@ -7,12 +7,11 @@ extension Router {
         _ session: Int, _ request: MQTTSubscriptionRequest, identifier: UInt32 = 0, at now: Int64,
         into effects: inout RouterEffects
     ) {
-        guard let record = sessions[session] else { return }
+        guard sessions[session] != nil else { return }
         let subscription = HeldSubscription(
             qos: request.qos, noLocal: request.noLocal, retainAsPublished: request.retainAsPublished,
             identifier: identifier)
-        let isNew = !record.filters.contains(ByteKey(request.filter))
-        sessions[session]?.filters.insert(ByteKey(request.filter))
+        let isNew = sessions[session]?.filters.insert(ByteKey(request.filter)).inserted == true
         forgetRoutes()
         if let shared = MQTTTopicFilter.shared(request.filter) {
             // Retained messages are not sent to shared subscriptions [MQTT 5.0 4.8.2].
@@ -20,11 +19,7 @@ extension Router {
             return
         }
         let list = makeList(request.filter)
-        if let index = lists[list].subscribers.firstIndex(where: { $0.session == session }) {
-            lists[list].subscribers[index].subscription = subscription
-        } else {
-            lists[list].subscribers.append((session, subscription))
-        }
+        lists[list].subscribers.set(subscription, of: session)
         switch request.retainHandling {
         case .doNotSend: return
         case .sendIfNew where !isNew: return
@@ -34,7 +29,8 @@ extension Router {
 
     /// How many subscriptions a session has once it has these too.
     func subscriptionCount(of session: Int, adding filters: [String]) -> Int {
-        (sessions[session]?.filters ?? []).union(filters.map { ByteKey($0) }).count
+        let held = sessions[session]?.filters ?? []
+        return held.count + Set(filters.map { ByteKey($0) }).lazy.filter { !held.contains($0) }.count
     }
 
     /// Ends a subscription; false if there was none.
@@ -53,11 +49,11 @@ extension Router {
         if let shared {
             let group = lists[list].groups.firstIndex { $0.name.hasSameBytes(as: shared.name) }
             if let group {
-                lists[list].groups[group].members.removeAll { $0.session == session }
+                lists[list].groups[group].members.remove(session)
                 if lists[list].groups[group].members.isEmpty { lists[list].groups.remove(at: group) }
             }
         } else {
-            lists[list].subscribers.removeAll { $0.session == session }
+            lists[list].subscribers.remove(session)
         }
         guard lists[list].isEmpty else { return }
         filters.remove(inner)
@@ -71,14 +67,12 @@ extension Router {
         let list = makeList(filter)
         let index = lists[list].groups.firstIndex { $0.name.hasSameBytes(as: name) }
         guard let index else {
-            lists[list].groups.append(ShareGroup(name: name, members: [(session, subscription)]))
+            var group = ShareGroup(name: name)
+            group.members.set(subscription, of: session)
+            lists[list].groups.append(group)
             return
         }
-        if let member = lists[list].groups[index].members.firstIndex(where: { $0.session == session }) {
-            lists[list].groups[index].members[member].subscription = subscription
-        } else {
-            lists[list].groups[index].members.append((session, subscription))
-        }
+        lists[list].groups[index].members.set(subscription, of: session)
     }
 
     private mutating func makeList(_ filter: String) -> Int {
@@ -98,18 +92,17 @@ extension Router {
     // MARK: Retained messages
 
     mutating func retain(_ message: Message, into effects: inout RouterEffects) {
-        let name = ByteKey(message.topic)
         // The one before is stale, whatever becomes of this one [MQTT-3.3.1-5].
-        if let old = retained.removeValue(forKey: name) { retainedBytes -= old.size }
+        retained.remove(message.topic)
         // An empty payload clears the topic [MQTT-3.3.1-6].
         if message.payload.isEmpty { return }
-        let bytes = retainedBytes + message.size
-        guard bytes <= limits.maximumRetainedBytes, retained.count < limits.maximumRetainedMessages else {
+        guard retained.bytes + message.size <= limits.maximumRetainedBytes,
+            retained.count < limits.maximumRetainedMessages
+        else {
             effects.dropped += 1
             return
         }
-        retained[name] = message
-        retainedBytes = bytes
+        retained.insert(message)
     }
 
     private mutating func sendRetained(
@@ -118,10 +111,7 @@ extension Router {
     ) {
         guard let connection = sessions[session]?.connection else { return }
         let identifiers = subscription.identifier == 0 ? [] : [subscription.identifier]
-        let matching = retained.filter {
-            $0.value.expiry > now && MQTTTopicFilter.matches(filter, topic: $0.key.text)
-        }
-        for (_, message) in matching.sorted(by: { $0.key.text < $1.key.text }) {
+        for message in retained.matching(filter) where message.expiry > now {
             let item = OutgoingPublish(
                 message: message, qos: min(message.qos, subscription.qos), retain: true, identifiers: identifiers)
             effects.publishes.append((connection, item))

@@ -16,23 +16,25 @@ package struct Router: Sendable {
     var freeSessions: [Int] = []
     /// Counts sessions that lost their connections.
     var sessionsLeft = 0
+    var times = SessionTimes()
     var sessionsByClient: [ByteKey: Int] = [:]
 
     var filters = MQTTFilterTree<Int>()
     var lists: [FilterList] = []
     var freeLists: [Int] = []
 
-    var retained: [ByteKey: Message] = [:]
-    var retainedBytes = 0
+    var retained = RetainedMessages()
 
     var stompConnections: [ConnectionID: STOMPConnectionRecord] = [:]
     var consumers: [Int: Consumer] = [:]
     var nextConsumer = 0
     /// Consumers of topics that have no queue.
-    var topicConsumers: [Int] = []
-    /// Consumers of queues by pattern.
+    var topicConsumers = TopicIndex<Int>()
+    /// Consumers of queues by pattern, in the order of their subscriptions.
     var wildcardConsumers: [Int] = []
     var queues: [ByteKey: QueueRecord] = [:]
+    /// Queues that collect the messages of topics.
+    var topicQueues = TopicIndex<ByteKey>()
     /// The queues of the transaction that is being committed: they are not removed however idle they are.
     var committedQueues: Set<ByteKey> = []
     var nextMessage: UInt64 = 0
@@ -62,9 +64,9 @@ package struct Router: Sendable {
     /// The number of MQTT sessions, connected or not.
     package var sessionCount: Int { sessionsByClient.count }
     /// The number of messages that wait in a queue of STOMP.
-    package func queuedCount(_ destination: String) -> Int { queues[ByteKey(destination)]?.messages.count ?? 0 }
+    package func queuedCount(_ destination: String) -> Int { queues[ByteKey(destination)]?.count ?? 0 }
     /// The number of retained messages that have not expired.
-    package func retainedCount(at now: Int64) -> Int { retained.values.lazy.filter { $0.expiry > now }.count }
+    package func retainedCount(at now: Int64) -> Int { retained.all.lazy.filter { $0.expiry > now }.count }
 
     /// The names of some queues, in an order that is the same in each process.
     func queueNames(where isIncluded: (ByteKey, QueueRecord) -> Bool) -> [ByteKey] {
@@ -99,16 +101,47 @@ package struct HeldSubscription: Sendable {
 /// All that subscribe to one filter.
 struct FilterList: Sendable {
     var filter: String
-    var subscribers: [(session: Int, subscription: HeldSubscription)] = []
+    var subscribers = Subscribers()
     var groups: [ShareGroup] = []
 
     var isEmpty: Bool { subscribers.isEmpty && groups.isEmpty }
 }
 
+/// The sessions that subscribe to the same, in the order of their numbers.
+struct Subscribers: Sendable {
+    private(set) var all: [(session: Int, subscription: HeldSubscription)] = []
+
+    var isEmpty: Bool { all.isEmpty }
+    var count: Int { all.count }
+
+    mutating func set(_ subscription: HeldSubscription, of session: Int) {
+        let place = place(of: session)
+        if place < count, all[place].session == session {
+            all[place].subscription = subscription
+        } else {
+            all.insert((session, subscription), at: place)
+        }
+    }
+
+    mutating func remove(_ session: Int) {
+        let place = place(of: session)
+        if place < count, all[place].session == session { all.remove(at: place) }
+    }
+
+    private func place(of session: Int) -> Int {
+        var (low, high) = (0, count)
+        while low < high {
+            let middle = (low + high) / 2
+            if all[middle].session < session { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
+}
+
 /// The members of one shared subscription; each message goes to one of them.
 struct ShareGroup: Sendable {
     var name: String
-    var members: [(session: Int, subscription: HeldSubscription)] = []
+    var members = Subscribers()
     /// The member whose turn it is.
     var cursor = 0
 }

@@ -176,27 +176,21 @@ extension MQTTEngine {
     /// Takes the oldest message that was never sent out of the queue and returns its token; nil if there is no such message. For
     /// callers whose policy is to drop the oldest when the queue is full.
     ///
-    /// - Parameter topic: the topic of the message; nil for any. Takes time in proportion to the queue.
+    /// - Parameter topic: the topic of the message; nil for any.
     public mutating func dropOldestQueued(to topic: String? = nil) -> UInt64? {
-        let found = session.window.firstQueued { slot in
-            slot.kind == .queued && topic.map { slot.head.topic.hasSameBytes(as: $0) } ?? true
-        }
-        guard let index = found else { return nil }
+        guard let index = session.window.firstUnsent(to: topic) else { return nil }
         let token = session.window.slots[Int(index)].token
         dropQueued(at: index)
         return token
     }
 
     /// Takes a message that was never sent out of the queue, without a completion. Returns false if it was sent, or nothing is
-    /// known of it. Takes time in proportion to the queue.
+    /// known of it.
     package mutating func withdraw(_ token: UInt64, into effects: inout MQTTEffects) -> Bool {
-        for index in session.window.queue.indices(session.window.slots)
-        where session.window.slots[Int(index)].token == token && session.window.slots[Int(index)].kind == .queued {
-            dropQueued(at: index)
-            reportRoom(&effects)
-            return true
-        }
-        return false
+        guard let index = session.window.unsent(token) else { return false }
+        dropQueued(at: index)
+        reportRoom(&effects)
+        return true
     }
 
     /// The tokens of the messages in the queue, in their order.

@@ -188,11 +188,10 @@ extension MQTTEngine {
 
     /// Gives up the messages in the queue that have expired: their publishers wait no longer, and they take no room.
     mutating func dropExpired(at now: Int64, into effects: inout MQTTEffects) {
-        for index in session.window.queue.indices(session.window.slots)
-        where session.window.slots[Int(index)].expiry <= now {
+        while let index = session.window.expired(at: now) {
             _ = giveUp(index, expiryOutcome(index), .success, &effects)
         }
-        // A long queue is not searched for each of its messages.
+        // Messages that expire soon after each other end together.
         expectExpiry(after: now.advanced(byNanoseconds: 100_000_000))
         reportRoom(&effects)
     }

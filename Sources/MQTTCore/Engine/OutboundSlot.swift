@@ -67,7 +67,7 @@ struct OutboundSlot: Sendable {
 
     /// Properties count as the bytes that they have in the packet.
     static func queuedBytes(_ head: PublishHead, _ payload: [UInt8], _ properties: MQTTProperties) -> Int {
-        head.topic.utf8.count + payload.count + properties.encoded.count
+        head.topic.utf8.count + payload.count + properties.byteCount
     }
 
     // Fields that change together are set in one access to the array that holds the slot.

@@ -33,6 +33,7 @@ struct SendWindow: Sendable {
     }
     /// The bytes of the messages in the queue.
     private(set) var queuedBytes = 0
+    private var index = QueueIndex()
 
     // Small fields stand together, as in the engine.
 
@@ -48,6 +49,8 @@ struct SendWindow: Sendable {
     /// The first message of the queue that may lack an identifier: those before are of QoS 0 or have one.
     /// -1 if that is all of them.
     private var unidentified: Int32 = -1
+    /// The first message of the queue behind those that were sent in a lost session; -1 for none.
+    private var firstNew: Int32 = -1
     /// The messages of the queue before `unidentified` that have an identifier.
     private(set) var identifiedCount: Int32 = 0
     private(set) var lastSequence: UInt64 = 0
@@ -140,6 +143,8 @@ struct SendWindow: Sendable {
         let index = take(head, payload, properties, token, now)
         slots[Int(index)].kind = .queued
         queue.append(index, &slots)
+        self.index.append(index, slots, count: queue.count)
+        if firstNew < 0 { firstNew = index }
         if unidentified < 0 { unidentified = index }
         queuedBytes += slots[Int(index)].queuedBytes
         if head.flags.isAtMostOnce { queuedAtMostOnceCount += 1 }
@@ -217,11 +222,20 @@ struct SendWindow: Sendable {
     /// The bytes that were written have left, or were dropped.
     mutating func outputEmptied() { untakenCount = 0 }
 
-    /// The first message of the queue that meets the condition.
-    func firstQueued(where isFound: (OutboundSlot) -> Bool) -> Int32? {
-        var index = queue.first
-        while index >= 0, !isFound(slots[Int(index)]) { index = slots[Int(index)].next }
+    /// The oldest message of the queue that was never sent; nil for none.
+    ///
+    /// - Parameter topic: the topic of the message; nil for any.
+    mutating func firstUnsent(to topic: String?) -> Int32? {
+        if let topic { return index.first(to: topic, queue, slots) }
+        var index = firstNew
+        while index >= 0, slots[Int(index)].kind != .queued { index = slots[Int(index)].next }
         return index < 0 ? nil : index
+    }
+
+    /// The message of the queue that has this token and was never sent; nil for none.
+    mutating func unsent(_ token: UInt64) -> Int32? {
+        guard let index = index.message(token, queue, slots), slots[Int(index)].kind == .queued else { return nil }
+        return index
     }
 
     /// Removes a message from the queue.
@@ -236,7 +250,9 @@ struct SendWindow: Sendable {
         } else if slots[Int(index)].head.packetID != 0 {
             identifiedCount -= 1
         }
+        if index == firstNew { firstNew = slots[Int(index)].next }
         queue.remove(index, &slots)
+        self.index.remove(index, slots[Int(index)], isLast: queue.count == 0)
         queuedBytes -= slots[Int(index)].queuedBytes
         if slots[Int(index)].head.flags.isAtMostOnce { queuedAtMostOnceCount -= 1 }
     }
@@ -368,12 +384,15 @@ struct SendWindow: Sendable {
             received.remove(received.first, &slots)
         }
         moved.sort { slots[Int($0)].sequence < slots[Int($1)].sequence }
+        index.forgetPlaces()
         for index in moved.reversed() {
             unbind(index)
             slots[Int(index)].kind = wereSent ? .requeued : .queued
             slots[Int(index)].connection = 0
             queue.prepend(index, &slots)
             queuedBytes += slots[Int(index)].queuedBytes
+            self.index.expect(index, slots)
+            if !wereSent { firstNew = index }
         }
         unidentified = queue.first
         identifiedCount = 0
@@ -382,10 +401,12 @@ struct SendWindow: Sendable {
     }
 
     /// When the first message of the queue expires; `Int64.max` if none does.
-    var firstExpiry: Int64 {
-        var first = Int64.max
-        for index in queue.indices(slots) { first = min(first, slots[Int(index)].expiry) }
-        return first
+    var firstExpiry: Int64 { mutating get { index.nextExpiry(slots)?.time ?? .max } }
+
+    /// A message of the queue that has expired; nil for none.
+    mutating func expired(at now: Int64) -> Int32? {
+        guard let next = index.nextExpiry(slots), next.time <= now else { return nil }
+        return next.slot
     }
 
     // MARK: Restoring
@@ -396,6 +417,7 @@ struct SendWindow: Sendable {
             topic: message.topic, flags: MQTTPublishFlags(message.qos, retain: message.retain))
         let index = enqueue(head, message.payload, message.properties, token: token, at: time)
         slots[Int(index)].sequence = message.sequence
+        self.index.expect(index, slots)
         lastSequence = max(lastSequence, message.sequence)
         restoreIdentifier(message.packetID, of: index)
         return index

@@ -10,6 +10,8 @@ import MessagingWire
 public struct MQTTProperties: Sendable, Hashable {
     /// The properties one after the other, without their length; see `MQTTProperties+Coding.swift`.
     @usableFromInline var encoded: [UInt8]
+    /// The bytes that they have in a packet, without those of their length.
+    package var byteCount: Int { encoded.count }
     /// What is known of them, so that a list that is sent again and again is examined once.
     @usableFromInline var traits: Traits
 

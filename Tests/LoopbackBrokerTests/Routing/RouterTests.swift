@@ -262,6 +262,85 @@ import Testing
         #expect(router.queuedCount("/queue/q") == 0 && effects.dropped == 1)
     }
 
+    @Test func `bounds on bytes count headers and properties`() throws {
+        var limits = LoopbackBrokerLimits()
+        limits.maximumQueueBytes = 10_000
+        limits.maximumSessionBytes = 10_000
+        limits.maximumRetainedBytes = 10_000
+        var bench = Bench(limits)
+        let comment = String(repeating: "x", count: 3_000)
+        let properties: MQTTProperties = [.userProperty("comment", comment)]
+        let headers: STOMPHeaders = ["comment": comment]
+        bench.router.openSTOMP(1, clientID: nil)
+        try bench.router.begin(1, "tx")
+        for number in 0..<3 {
+            let message = Message(topic: "/queue/q", payload: [UInt8(number)], headers: headers)
+            try bench.router.send(1, message, to: "/queue/q", transaction: nil, at: 0, into: &bench.effects)
+            try bench.router.send(1, message, to: "/queue/q", transaction: "tx", at: 0, into: &bench.effects)
+        }
+        let large = Message(topic: "/queue/q", payload: [3], headers: headers)
+        try bench.router.send(1, large, to: "/queue/q", transaction: nil, at: 0, into: &bench.effects)
+        #expect(bench.router.queuedCount("/queue/q") == 3 && bench.effects.dropped == 1)
+        #expect(throws: STOMPRefusal.self) {
+            try bench.router.send(1, large, to: "/queue/q", transaction: "tx", at: 0, into: &bench.effects)
+        }
+        let away = bench.open("away", clean: false, expiry: .max)
+        bench.subscribe(away.session, "t")
+        bench.router.closeSession(
+            away.session, kept: MQTTSession(), queue: away.queue, sendsWill: false, at: 0, into: &bench.effects)
+        for number in 0..<4 {
+            let message = Message(topic: "t", payload: [1], qos: .atLeastOnce, properties: properties)
+            bench.router.publish(message, at: 0, into: &bench.effects)
+            let retained = Message(topic: "r/\(number)", payload: [1], isRetained: true, properties: properties)
+            bench.router.publish(retained, at: 0, into: &bench.effects)
+        }
+        #expect(bench.open("away", clean: false, expiry: .max).queue.count == 3)
+        #expect(bench.router.retainedCount(at: 0) == 3)
+    }
+
+    @Test func `consumers with selectors get their messages in order, whoever has room first`() throws {
+        var router = Router()
+        var effects = RouterEffects()
+        router.openSTOMP(1, clientID: nil)
+        func subscribe(_ id: String, _ selector: String?, prefetch: Int) throws {
+            let request = STOMPSubscribeRequest(
+                id: id, destination: "/queue/q", ackMode: .clientIndividual, selector: selector, receipt: nil,
+                headers: ["prefetch-count": "\(prefetch)"])
+            try router.subscribe(1, request, at: 0, into: &effects)
+        }
+        func sent() -> [String] {
+            defer { effects = RouterEffects() }
+            return effects.messages.map {
+                "\($0.subscriptionID ?? "") \(String(decoding: $0.entry.message.payload, as: UTF8.self))"
+            }
+        }
+        func acknowledge(_ delivery: STOMPDelivery) throws {
+            let request = STOMPAckRequest(
+                id: delivery.ackID, messageID: nil, subscription: nil, transaction: nil, receipt: nil, headers: [:])
+            try router.answer(1, request, accepts: true, at: 0, into: &effects)
+        }
+        try subscribe("a", "kind = 'a'", prefetch: 1)
+        for (number, kind) in ["a", "b", "a", "c", "b"].enumerated() {
+            let message = Message(topic: "/queue/q", payload: Array("\(number)\(kind)".utf8), headers: ["kind": kind])
+            try router.send(1, message, to: "/queue/q", transaction: nil, at: 0, into: &effects)
+        }
+        let first = effects.messages[0]
+        #expect(sent() == ["a 0a"])
+        try subscribe("b", "kind = 'b'", prefetch: 10)
+        #expect(sent() == ["b 1b", "b 4b"])
+        try acknowledge(first)
+        let second = effects.messages[0]
+        #expect(sent() == ["a 2a"])
+        // What nobody accepted waits for a consumer that does; what was held comes back in its order.
+        try router.unsubscribe(
+            1, STOMPUnsubscribeRequest(id: "b", destination: nil, receipt: nil, headers: [:]), at: 0, into: &effects)
+        #expect(sent().isEmpty && router.queuedCount("/queue/q") == 3)
+        try subscribe("all", nil, prefetch: 10)
+        #expect(sent() == ["all 1b", "all 3c", "all 4b"])
+        try acknowledge(second)
+        #expect(sent().isEmpty && router.queuedCount("/queue/q") == 0)
+    }
+
     @Test func boundsAQueueOfSTOMPByDroppingTheOldest() throws {
         var limits = LoopbackBrokerLimits()
         limits.maximumQueueMessages = 2
