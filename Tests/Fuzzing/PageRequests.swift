@@ -28,7 +28,7 @@ enum PageRequests {
     }
 
     private static func answer(to pieces: [[UInt8]]) -> Answer {
-        var machine = PageMachine(router, LateReply())
+        var machine = PageMachine(router, LateReply(), PagePlaces(1).take()!)
         let afterLock = PageMachine.AfterLock()
         machine.connectionOpened(at: 0, into: afterLock)
         for piece in pieces where !machine.wantsClose {

@@ -84,7 +84,7 @@ struct FrameFeedTests {
     @Test func `sends at most twenty updates a second, and none while nothing happens`() throws {
         let frames = Frames()
         let router = PageRouter(frames: FrameService(frames.log), content: nil)
-        var machine = PageMachine(router, LateReply())
+        var machine = PageMachine(router, LateReply(), PagePlaces(1).take()!)
         let afterLock = PageMachine.AfterLock()
         let head = Array("GET /\(router.token.text)/events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".utf8)
         machine.connectionOpened(at: 0, into: afterLock)
@@ -121,7 +121,7 @@ struct FrameFeedTests {
     @Test func `a page that does not read gets nothing more until it has`() throws {
         let frames = Frames()
         let router = PageRouter(frames: FrameService(frames.log), content: nil)
-        var machine = PageMachine(router, LateReply())
+        var machine = PageMachine(router, LateReply(), PagePlaces(1).take()!)
         let afterLock = PageMachine.AfterLock()
         let head = Array("GET /\(router.token.text)/events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".utf8)
         machine.connectionOpened(at: 0, into: afterLock)
@@ -173,7 +173,7 @@ struct FrameFeedTests {
         frames.add(260)
         let router = PageRouter(frames: FrameService(frames.log), content: nil)
         for (query, missed) in [("since=10&clears=0", 150), ("since=10&clears=1", 0), ("since=10", 0), ("since=0", 0)] {
-            var machine = PageMachine(router, LateReply())
+            var machine = PageMachine(router, LateReply(), PagePlaces(1).take()!)
             let afterLock = PageMachine.AfterLock()
             let head = Array("GET /\(router.token.text)/events?\(query) HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".utf8)
             machine.connectionOpened(at: 0, into: afterLock)

@@ -39,7 +39,7 @@ struct PageServerTests {
     @Test func `serves each file with its type, and ends the connection`() async throws {
         try await withServer { server in
             for (name, type) in [("style.css", "text/css"), ("stomp.js", "text/javascript")] {
-                let answer = try await answer("GET /\(name) HTTP/1.1\r\nHost: x\r\n\r\n", from: server)
+                let answer = try await answer("GET /\(name) HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", from: server)
                 #expect(answer.hasPrefix("HTTP/1.1 200 OK\r\n"))
                 #expect(answer.contains("Content-Type: \(type); charset=utf-8\r\n"))
                 #expect(answer.hasSuffix(String(decoding: WebPages.file(name)?.bytes ?? [], as: UTF8.self)))
@@ -50,7 +50,7 @@ struct PageServerTests {
     @Test(arguments: ["/", "/locations.html"])
     func `leads to the page with the broker that it is to open`(path: String) async throws {
         try await withServer { server in
-            let answer = try await answer("GET \(path) HTTP/1.1\r\n\r\n", from: server)
+            let answer = try await answer("GET \(path) HTTP/1.1\r\nHost: localhost\r\n\r\n", from: server)
             #expect(answer.hasPrefix("HTTP/1.1 302 Found\r\n"))
             #expect(answer.contains("Location: /locations.html?url=ws://127.0.0.1:61614/a%3Fb%3Dc%26d\r\n"))
         }
@@ -67,7 +67,7 @@ struct PageServerTests {
                 ("/?url=%zz", "/locations.html?url=%zz"),
                 ("/locations.html?x=1", "/locations.html?x=1&url=ws://127.0.0.1:61614/a%3Fb%3Dc%26d"),
             ] {
-                let answer = try await answer("GET \(target) HTTP/1.1\r\n\r\n", from: server)
+                let answer = try await answer("GET \(target) HTTP/1.1\r\nHost: localhost\r\n\r\n", from: server)
                 #expect(answer.contains("Location: \(location)\r\n"), "\(target): \(answer)")
             }
         }
@@ -76,8 +76,8 @@ struct PageServerTests {
     @Test func `answers HEAD like GET, without the body`() async throws {
         try await withServer { server in
             for path in ["/", "/style.css", "/nothing"] {
-                let get = try await answer("GET \(path) HTTP/1.1\r\n\r\n", from: server)
-                let head = try await answer("HEAD \(path) HTTP/1.1\r\n\r\n", from: server)
+                let get = try await answer("GET \(path) HTTP/1.1\r\nHost: localhost\r\n\r\n", from: server)
+                let head = try await answer("HEAD \(path) HTTP/1.1\r\nHost: localhost\r\n\r\n", from: server)
                 #expect(head.hasSuffix("\r\n\r\n"))
                 #expect(get.hasPrefix(head))
             }
@@ -92,7 +92,7 @@ struct PageServerTests {
                 "/locations.html?url=%zz", "/locations.html?x=1&url=%FF", "/locations.html?url=",
             ]
             for path in paths {
-                let answer = try await answer("GET \(path) HTTP/1.1\r\n\r\n", from: server)
+                let answer = try await answer("GET \(path) HTTP/1.1\r\nHost: localhost\r\n\r\n", from: server)
                 #expect(answer.hasPrefix("HTTP/1.1 200 OK\r\n"))
             }
         }
@@ -104,7 +104,7 @@ struct PageServerTests {
     ])
     func `knows no other file`(line: String) async throws {
         try await withServer { server in
-            let answer = try await answer("\(line) HTTP/1.1\r\n\r\n", from: server)
+            let answer = try await answer("\(line) HTTP/1.1\r\nHost: localhost\r\n\r\n", from: server)
             #expect(answer.hasPrefix("HTTP/1.1 404 Not Found\r\n"))
         }
     }
@@ -122,10 +122,51 @@ struct PageServerTests {
         }
     }
 
+    @Test(arguments: [
+        "/", "/locations.html", "/locations.js", "/nothing", "/TOKEN/", "/TOKEN", "/TOKEN/inspector.html",
+    ])
+    func `answers no request of another site, with or without the token`(path: String) async throws {
+        let site = PageSite(
+            first: .locations, brokers: [.locations: "ws://127.0.0.1:4711/"], frames: FrameLog(), place: "7 Elm Street")
+        try await withServer(site) { server in
+            let token = server.address.split(separator: "/").last ?? ""
+            let path = path.replacing("TOKEN", with: token)
+            for fields in [
+                "", "Host: evil.example\r\n", "Host: 127.0.0.1.evil.example\r\n",
+                "Host: localhost\r\nHost: localhost\r\n",
+                "Host: localhost\r\nSec-Fetch-Site: cross-site\r\n",
+                "Host: localhost\r\nOrigin: http://evil.example\r\n",
+            ] {
+                let answer = try await answer("GET \(path) HTTP/1.1\r\n\(fields)\r\n", from: server)
+                #expect(answer.hasPrefix("HTTP/1.1 403 "), "\(fields)")
+                #expect(!answer.contains("4711") && !answer.contains("Elm") && !answer.contains(token), "\(fields)")
+            }
+        }
+    }
+
+    @Test func `closes a connection that would be one too many`() async throws {
+        let server = try await PageServer.start(
+            nil, content: PageSite(first: .motions, brokers: [:]), maximumConnections: 2)
+        let request = "GET /frames.js HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        let first = try await RawConnection.open(port: server.port)
+        let second = try await RawConnection.open(port: server.port)
+        // Its bytes may meet a connection that is closed already.
+        let refused = try? await answer(request, from: server)
+        #expect(refused?.isEmpty ?? true)
+        try await first.send(Array(request.utf8))
+        let bytes = try await first.receive { _ in false }
+        #expect(bytes.starts(with: Array("HTTP/1.1 200 OK\r\n".utf8)))
+        // The server lets go of the first connection soon after its end.
+        #expect(
+            await eventually { (try? await answer(request, from: server))?.hasPrefix("HTTP/1.1 200 OK\r\n") ?? false })
+        withExtendedLifetime(second) {}
+        await server.stop()
+    }
+
     @Test func `puts a request together that comes byte by byte`() async throws {
         try await withServer { server in
             let connection = try await RawConnection.open(port: server.port)
-            for byte in "GET /frames.js HTTP/1.1\r\nHost: x\r\n\r\n".utf8 { try await connection.send([byte]) }
+            for byte in "GET /frames.js HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".utf8 { try await connection.send([byte]) }
             let bytes = try await connection.receive { _ in false }
             #expect(bytes.starts(with: Array("HTTP/1.1 200 OK\r\n".utf8)))
         }

@@ -27,7 +27,7 @@ package struct PageSite: PageContent {
         self.place = place
     }
 
-    package func response(to request: PageRequest) -> HTTPResponse {
+    package func response(to request: AdmittedRequest) -> HTTPResponse {
         if request.path == "/" { return redirect(request, to: first) }
         // A page without a broker in its query is the visitor's way in: it is given one, as panel.js documents.
         if let page = Device.allCases.first(where: { "/" + Self.name(of: $0) == request.path }),
@@ -50,7 +50,7 @@ package struct PageSite: PageContent {
 
     /// Leads to a page with the query that came, and with the page's broker and place unless the query names a
     /// broker.
-    private func redirect(_ request: PageRequest, to page: Device) -> HTTPResponse {
+    private func redirect(_ request: AdmittedRequest, to page: Device) -> HTTPResponse {
         var parts = request.query.map { [$0] } ?? []
         if !request.hasParameter("url"), let broker = brokers[page] {
             parts.append("url=" + PercentEncoding.encode(broker))

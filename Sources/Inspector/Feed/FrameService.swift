@@ -20,7 +20,7 @@ package struct FrameService: Sendable {
         self.links = links
     }
 
-    func answer(_ route: FrameRoute, _ request: PageRequest, body: [UInt8]) -> PageRouter.Answer {
+    func answer(_ route: FrameRoute, _ request: AdmittedRequest, body: [UInt8]) -> PageRouter.Answer {
         switch route {
         case .page: .response(file("text/html", PackageResources.inspector_html))
         case .style: .response(file("text/css", PackageResources.inspector_css))
@@ -42,7 +42,7 @@ package struct FrameService: Sendable {
         .data("\(type); charset=utf-8", bytes, ["Content-Security-Policy": Self.policy])
     }
 
-    private func events(_ request: PageRequest) -> PageRouter.Answer {
+    private func events(_ request: AdmittedRequest) -> PageRouter.Answer {
         // A browser that connects again by itself says where it was.
         let last = request.field("Last-Event-ID") ?? request.parameter("since")
         if request.method == "HEAD" { return .response(.data("text/event-stream", [])) }
@@ -60,7 +60,7 @@ package struct FrameService: Sendable {
         return #"{"heading":\#(JSON.quoted(heading)),"links":[\#(links)],"publishes":\#(publish != nil)}"#
     }
 
-    private func frame(_ request: PageRequest) -> HTTPResponse {
+    private func frame(_ request: AdmittedRequest) -> HTTPResponse {
         guard let frame = request.parameter("number").flatMap({ UInt64($0) }).flatMap(feed.log.frame) else {
             return .text(404, "This frame has been dropped from the log.")
         }
@@ -82,7 +82,7 @@ package struct FrameService: Sendable {
         return .text(200, "Done.")
     }
 
-    private func publication(_ request: PageRequest, _ body: [UInt8]) -> PageRouter.Answer {
+    private func publication(_ request: AdmittedRequest, _ body: [UInt8]) -> PageRouter.Answer {
         guard let publish else { return .response(.text(404, "This program does not publish for its page.")) }
         guard let topic = request.parameter("topic"), !topic.isEmpty else {
             return .response(.text(400, "The topic is missing. Write it into the field above the payload."))

@@ -27,6 +27,7 @@ struct PageMachine: LinkMachine, ~Copyable {
 
     private let router: PageRouter
     private let reply: LateReply
+    private let place: PagePlaces.Place
     private var phase = Phase.head
     private var parser: HTTPRequestParser
     private var request: PageRequest?
@@ -39,9 +40,10 @@ struct PageMachine: LinkMachine, ~Copyable {
     var wantsClose: Bool { phase == .over }
     var wantsReadingPaused: Bool { false }
 
-    init(_ router: PageRouter, _ reply: LateReply) {
+    init(_ router: PageRouter, _ reply: LateReply, _ place: PagePlaces.Place) {
         self.router = router
         self.reply = reply
+        self.place = place
         var limits = HTTPHeadLimits()
         limits.maximumBytes = Self.maximumHead
         parser = HTTPRequestParser(limits: limits)

@@ -56,7 +56,7 @@ package struct PageRequest: Sendable {
 
     /// Whether this server's own page sent the request, or a person who typed the address: no other site, not even one
     /// whose name was made to resolve to this machine.
-    package var isFromHere: Bool {
+    fileprivate var isFromHere: Bool {
         let hosts = fields.all("Host")
         guard hosts.count == 1, Self.isLoopback(hosts[0]) else { return false }
         // Browsers send the first with everything that changes something, and the second with every request.
@@ -74,6 +74,30 @@ package struct PageRequest: Sendable {
             return port.isEmpty || port.first == ":" && UInt16(port.dropFirst()) != nil
         }
     }
+}
+
+/// A request that this server's own page sent, or a person who typed the address. Nothing else gets an answer with content:
+/// whatever makes one demands this type, which is made here alone.
+@dynamicMemberLookup
+package struct AdmittedRequest: Sendable {
+    private let request: PageRequest
+
+    /// Nil for a request of another site, even if its name was made to resolve to this machine.
+    init?(_ request: PageRequest) {
+        guard request.isFromHere else { return nil }
+        self.request = request
+    }
+
+    package subscript<Value>(dynamicMember path: KeyPath<PageRequest, Value>) -> Value { request[keyPath: path] }
+
+    /// See ``PageRequest/parameter(_:)``.
+    package func parameter(_ name: String) -> String? { request.parameter(name) }
+
+    /// See ``PageRequest/hasParameter(_:)``.
+    package func hasParameter(_ name: String) -> Bool { request.hasParameter(name) }
+
+    /// See ``PageRequest/field(_:)``.
+    package func field(_ name: String) -> String? { request.field(name) }
 }
 
 /// The secret part of a page's address: who does not know the address gets nothing.

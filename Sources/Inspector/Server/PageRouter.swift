@@ -23,14 +23,18 @@ struct PageRouter: Sendable {
     let content: (any PageContent)?
 
     func answer(to request: PageRequest, body: [UInt8]) -> Answer {
+        let route = route(of: request)
+        if route == nil, content != nil, !request.isRead {
+            return .response(.text(405, "Only GET and HEAD are served here.", ["Allow": "GET, HEAD"]))
+        }
+        guard let request = AdmittedRequest(request) else {
+            return refused("These pages are shown at the address of this machine alone, such as http://127.0.0.1.")
+        }
         // The token without the slash that relative links need.
         if request.path.isEmpty, request.isRead {
             return .response(.text(302, "See /\(token.text)/.", ["Location": "/\(token.text)/"]))
         }
-        if let route = route(of: request) {
-            guard request.isFromHere else {
-                return refused("Frames are shown to the pages of this server alone.")
-            }
+        if let route {
             guard request.hasToken else {
                 return refused("The address lacks its token. Open the whole address that the program reported.")
             }
@@ -45,9 +49,6 @@ struct PageRouter: Sendable {
             return request.hasToken
                 ? .response(.text(404, "There is nothing at this address."))
                 : refused("The address lacks its token. Open the whole address that the program reported.")
-        }
-        guard request.isRead else {
-            return .response(.text(405, "Only GET and HEAD are served here.", ["Allow": "GET, HEAD"]))
         }
         return .response(content.response(to: request))
     }
@@ -88,7 +89,7 @@ enum FrameRoute: String {
         }
     }
 
-    func allows(_ request: PageRequest) -> Bool {
+    func allows(_ request: AdmittedRequest) -> Bool {
         isOrder ? request.method == "POST" : request.isRead
     }
 }
@@ -98,5 +99,5 @@ package protocol PageContent: Sendable {
     /// The answer to a request for anything that is not the inspector's.
     ///
     /// HEAD is asked like GET; the server leaves the body out.
-    func response(to request: PageRequest) -> HTTPResponse
+    func response(to request: AdmittedRequest) -> HTTPResponse
 }
