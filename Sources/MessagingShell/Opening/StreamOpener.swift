@@ -47,6 +47,16 @@ package final class StreamOpener: Sendable {
         var choice: AddressChoice?
         /// Nil as long as no address failed that has alternatives.
         var failed: FailedAddresses?
+        var search = Search.off
+    }
+
+    /// Whether the client looks for an address that the look-ups had not found yet when the only known one failed.
+    private enum Search {
+        case off
+        /// The next connection excludes the addresses of this round.
+        case due
+        /// It has found none that accepts connections.
+        case failed
     }
 
     private enum Tried {
@@ -118,9 +128,13 @@ package final class StreamOpener: Sendable {
             let isRepeated = failed.tried.contains(choice.address)
             failed.add(choice.address)
             let hasOther = choice.others.contains { !failed.tried.contains($0) }
+            state.search = hasOther || !choice.mayHaveMore ? .off : .due
             return !isRepeated && (hasOther || choice.mayHaveMore)
         }
     }
+
+    /// Whether the attempt that failed only looked for another address of a server whose own failure is known.
+    package var foundNoOtherAddress: Bool { state.withLock { $0.search == .failed } }
 
     /// The server has accepted at the address in use.
     package func serverAnswered() {
@@ -131,10 +145,20 @@ package final class StreamOpener: Sendable {
     }
 
     /// The client begins anew, as with the first server of its list.
-    func forgetFailedAddresses() { state.withLock { $0.failed = nil } }
+    func forgetFailedAddresses() {
+        state.withLock { state in
+            state.failed = nil
+            state.search = .off
+        }
+    }
 
     /// Every address may be tried again.
-    package func roundEnded() { state.withLock { $0.failed?.tried = [] } }
+    package func roundEnded() {
+        state.withLock { state in
+            state.failed?.tried = []
+            state.search = .off
+        }
+    }
 
     /// The first server of a server reference that can be used; nil also if there is no URL that says how to get there.
     package func endpoint(inReference reference: String) -> Endpoint? { server?.endpoint(inReference: reference) }
@@ -144,6 +168,12 @@ package final class StreamOpener: Sendable {
     package var hintAtTLS: String {
         guard let scheme = server?.scheme, !scheme.isWebSocket, let secure = scheme.secured else { return "" }
         return " If it expects TLS at this port, use \(secure.rawValue):// instead."
+    }
+
+    /// What to add to the report that an attempt failed at a path of SockJS; empty at other paths.
+    package var hintAtSockJS: String {
+        guard let server, server.scheme.isWebSocket else { return "" }
+        return SockJSPath.advice(on: server.resource)
     }
 
     /// Chooses the server for what follows.
@@ -185,7 +215,10 @@ package final class StreamOpener: Sendable {
     package func open(
         _ url: BrokerURL, headers: [String: String] = [:], isRedirected: Bool = false, for attempt: ConnectionAttempt
     ) async throws(TransportError) -> OpenedStream {
-        state.withLock { $0.choice = nil }
+        state.withLock { state in
+            state.choice = nil
+            if state.search == .failed { state.search = .off }
+        }
         _ = beginPatience(attempt)
         if let override, !isRedirected { return try await override() }
         do throws(TransportError) {
@@ -260,18 +293,25 @@ package final class StreamOpener: Sendable {
         let timeout = timeLeft(until: deadline)
         let (serviceClass, network) = (options.value.serviceClass, options.value.network)
         let keepAlive = options.value.keepAlive
-        let failed = state.withLock { $0.failed?.addresses ?? [] }
+        let (failed, excluded) = state.withLock { state in
+            defer { state.search = state.search == .due ? .failed : .off }
+            return (state.failed?.addresses ?? [], state.search == .due ? state.failed?.tried ?? [] : [])
+        }
         let chosen: @Sendable (AddressChoice?) -> Void = { [self] choice in state.withLock { $0.choice = choice } }
         guard let proxy else {
-            return try await Connector.open(
+            let stream = try await Connector.open(
                 to: url.endpoint, serviceClass: serviceClass, network: network, keepAlive: keepAlive, timeout: timeout,
-                avoiding: failed, chosen: chosen, resolver: resolver, loop: loop)
+                avoiding: failed, excluding: excluded, chosen: chosen, resolver: resolver, loop: loop)
+            state.withLock { $0.search = .off }
+            return stream
         }
         do throws(TransportError) {
             let name = "\(url.endpoint), through the proxy \(proxy),"
-            return try await Connector.open(
+            let stream = try await Connector.open(
                 to: proxy.endpoint, peerName: name, serviceClass: serviceClass, network: network, keepAlive: keepAlive,
-                timeout: timeout, avoiding: failed, chosen: chosen, resolver: resolver, loop: loop)
+                timeout: timeout, avoiding: failed, excluding: excluded, chosen: chosen, resolver: resolver, loop: loop)
+            state.withLock { $0.search = .off }
+            return stream
         } catch {
             throw TransportError(error.code, "Could not reach the proxy: \(error.message)", errno: error.errno)
         }

@@ -226,6 +226,11 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         case .opening, .handshaking, .connected: break
         }
         guard let client else { return finish(nil) }
+        if let before = lastFailure?.value, opener.foundNoOtherAddress {
+            // The server's own failure was judged when it came.
+            generation &+= 1
+            return attemptFailed(before, at: now)
+        }
         lastFailure = Shared(failure)
         let wasConnected = phase == .connected
         generation &+= 1

@@ -27,6 +27,8 @@ final class ConnectRace: LoopHandler, @unchecked Sendable {
     private var waiting: [SocketAddress] = []
     /// Tried after the others.
     private let avoided: [SocketAddress]
+    /// Those of them that are not tried at all.
+    private let excluded: [SocketAddress]
     /// When avoided addresses are tried although others have not failed.
     private var avoidance = Int64.max
     private var attempts: [AddressAttempt] = []
@@ -62,10 +64,11 @@ final class ConnectRace: LoopHandler, @unchecked Sendable {
 
     init(
         endpoint: Endpoint, peerName: String, serviceClass: ServiceClass, network: NetworkOptions, keepAlive: Int64,
-        deadline: Int64, avoided: [SocketAddress],
+        deadline: Int64, avoided: [SocketAddress], excluded: [SocketAddress],
         resolver: Resolver, loop: EventLoop
     ) {
         self.avoided = avoided
+        self.excluded = excluded
         self.resolver = resolver
         self.serviceClass = serviceClass
         self.network = network
@@ -171,6 +174,7 @@ final class ConnectRace: LoopHandler, @unchecked Sendable {
                 return arm()
             }
             waiting.removeLast()
+            if excluded.contains(address) { continue }
             let attempt = AddressAttempt(address, race: self, loop: loop)
             attempts.append(attempt)
             if attempt.start() {
@@ -186,7 +190,8 @@ final class ConnectRace: LoopHandler, @unchecked Sendable {
     /// Fails if there is neither an attempt under way nor an address to come.
     private func finishIfNothingIsLeft() {
         guard attempts.allSatisfy(\.isOver), waiting.isEmpty, heldBack.isEmpty else { return arm() }
-        guard lookUps.isEmpty else {
+        // Where an address is excluded, the others are waited for only for as long as an avoided one is.
+        guard lookUps.isEmpty || !excluded.isEmpty && loop.now >= avoidance else {
             hurry()
             return arm()
         }

@@ -16,19 +16,21 @@ package enum Connector {
     ///   - keepAlive: nanoseconds without traffic after which TCP asks for a sign of life; 0 for never.
     ///   - timeout: nanoseconds for all of it, the name's look-up included.
     ///   - avoided: addresses that are tried after the others, the first of these before the last.
+    ///   - excluded: those of them that are not tried at all.
     ///   - chosen: called before this returns, with the address if the endpoint has others as well.
     ///   - resolver: looks names up; IPv4 and IPv6 apart, and IPv6 goes first if its answer comes within 50 ms.
     package static func connect(
         to endpoint: Endpoint, peerName: String? = nil, serviceClass: ServiceClass = .standard,
         network: NetworkOptions = NetworkOptions(), keepAlive: Int64 = 0, timeout: Int64,
-        avoiding avoided: [SocketAddress] = [],
+        avoiding avoided: [SocketAddress] = [], excluding excluded: [SocketAddress] = [],
         chosen: @Sendable (AddressChoice?) -> Void = { _ in },
         resolver: Resolver = .shared, loop: EventLoop
     ) async throws(TransportError) -> SocketStream {
         let deadline = loop.now.advanced(byNanoseconds: timeout)
         let race = ConnectRace(
             endpoint: endpoint, peerName: peerName ?? "\(endpoint)", serviceClass: serviceClass, network: network,
-            keepAlive: keepAlive, deadline: deadline, avoided: avoided, resolver: resolver, loop: loop)
+            keepAlive: keepAlive, deadline: deadline, avoided: avoided, excluded: excluded, resolver: resolver,
+            loop: loop)
         // On the loop's thread, or after the race: it does not change any more.
         defer { chosen(race.choice) }
         if loop.isCurrent {
@@ -88,7 +90,7 @@ extension Connector {
     package static func open(
         to endpoint: Endpoint, peerName: String? = nil, serviceClass: ServiceClass = .standard,
         network: NetworkOptions = NetworkOptions(), keepAlive: Int64 = 0, timeout: Int64,
-        avoiding avoided: [SocketAddress] = [],
+        avoiding avoided: [SocketAddress] = [], excluding excluded: [SocketAddress] = [],
         chosen: @Sendable (AddressChoice?) -> Void = { _ in }, resolver: Resolver = .shared, loop: EventLoop
     ) async throws(TransportError) -> any ByteStream {
         if let world = loop.world { return try await world.connect(to: endpoint, timeout: timeout, on: loop) }
@@ -107,7 +109,7 @@ extension Connector {
         #endif
         return try await connect(
             to: endpoint, peerName: peerName, serviceClass: serviceClass, network: network, keepAlive: keepAlive,
-            timeout: timeout, avoiding: avoided, chosen: chosen, resolver: resolver, loop: loop)
+            timeout: timeout, avoiding: avoided, excluding: excluded, chosen: chosen, resolver: resolver, loop: loop)
     }
 
     /// Connects with the system's TLS, where `contexts.usesSystem()` is true.

@@ -102,8 +102,8 @@ final class ScriptedServer: Sendable {
     }
 
     /// Listens on a port of 127.0.0.1 as well, for clients that come by TCP.
-    func listen() async throws -> Listener {
-        try await Listener.listen(on: .host("127.0.0.1", port: 0), loop: loop) { [weak self] stream in
+    func listen(on endpoint: Endpoint = .host("127.0.0.1", port: 0)) async throws -> Listener {
+        try await Listener.listen(on: endpoint, loop: loop) { [weak self] stream in
             self?.serve(stream)
         }
     }
