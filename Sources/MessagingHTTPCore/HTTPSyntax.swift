@@ -1,3 +1,5 @@
+import MessagingWire
+
 /// The rules of HTTP/1.1 (RFC 9110 section 5.6, RFC 9112) that heads need, on bytes.
 package enum HTTPSyntax {
     package static let space = UInt8(ascii: " ")
@@ -84,7 +86,7 @@ package enum HTTPSyntax {
         guard !name.isEmpty, name.allSatisfy(isAllowed) else {
             throw HTTPError(
                 .invalidHost,
-                "\"\(host)\" cannot be written into a Host field. Give the port separately, and names in ASCII (punycode)."
+                "\"\(host)\" cannot be written into a Host field. Give the port separately, and names in ASCII (punycode).\(Punycode.advice(on: host))"
             )
         }
         let text = text(name[...])

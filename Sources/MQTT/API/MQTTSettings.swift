@@ -25,6 +25,7 @@ final class MQTTSettings: Sendable {
     let maximumUnreadBytes: Int
     let maximumFiltersPerRequest: Int
     let keepAlive: Duration
+    let sessionExpiry: Duration
     /// Nil for the default of the version.
     private let maximumInFlight: UInt16?
     let serverOrder: ServerOrder
@@ -93,6 +94,7 @@ final class MQTTSettings: Sendable {
         maximumFiltersPerRequest = max(1, options.maximumFiltersPerRequest)
         maximumInFlight = options.maximumInFlight
         keepAlive = options.keepAlive
+        sessionExpiry = options.sessionExpiry
         serverOrder = options.serverOrder
         queueOverflow = options.queueOverflow
         queuesQoS0WhileOffline = options.queuesQoS0WhileOffline
@@ -137,7 +139,7 @@ final class MQTTSettings: Sendable {
         return engine
     }
 
-    /// Checks what a CONNECT is to have: a keep alive is not negative, and a server can wait for as long as the delay of the
+    /// Checks what a CONNECT is to have: times are not negative, and a server can wait for as long as the delay of the
     /// will: it publishes the will at the latest when the session ends (MQTT 5.0 3.1.3.2.2, 3.1.2.5).
     ///
     /// - Throws: ``MQTTError/Code/invalidRequest`` otherwise.
@@ -145,6 +147,11 @@ final class MQTTSettings: Sendable {
         guard keepAlive >= .zero else {
             throw .invalidRequest(
                 "keepAlive is \(keepAlive). Set it to a positive time, or to zero to send no PINGREQ.")
+        }
+        guard sessionExpiry >= .zero else {
+            throw .invalidRequest(
+                "sessionExpiry is \(sessionExpiry). Set it to a positive time, or to zero for a session that ends with its connection."
+            )
         }
         guard let delay = will?.properties.willDelayInterval, delay > 0 else { return }
         guard version == .v5_0 || fallbackVersions.contains(.v5_0) else {

@@ -12,9 +12,17 @@ public struct MQTTDecoder: Sendable {
     /// The side that the packets come from; nil accepts what either side may send.
     ///
     /// From a server the decoder also accepts what servers send against the specification, as long as its meaning is clear:
-    /// CONNACK of 3.1 and 3.1.1 with other return codes, or of a refusal with Session Present; a Maximum QoS of 2; SUBACK
-    /// without codes; UNSUBACK of 3.1 and 3.1.1 with codes, or of 5.0 without; DISCONNECT of 3.1 and 3.1.1 with a code; DUP
-    /// at QoS 0; a Remaining Length of 3.1 and 3.1.1 in more bytes than necessary. Not all such packets can be encoded again.
+    ///
+    /// - PUBLISH: DUP at QoS 0.
+    /// - CONNACK that refuses: reserved flags, Session Present, return codes that 3.1 and 3.1.1 reserve, no properties in 5.0,
+    ///   and the return code 1 of an older server in answer to a CONNECT of 5.0.
+    /// - CONNACK: a Maximum QoS of 2.
+    /// - SUBACK: no codes; before 5.0 codes above 0x80, which are reserved there.
+    /// - UNSUBACK: before 5.0 with codes, which are ignored; in 5.0 without.
+    /// - DISCONNECT of 3.1 and 3.1.1, which have none of servers: alone, or with a code and whatever follows it.
+    /// - Before 5.0: a Remaining Length in more bytes than necessary.
+    ///
+    /// Not all such packets can be encoded again.
     public let sender: MQTTRole?
 
     private var buffer: [UInt8] = []

@@ -20,10 +20,10 @@ public struct STOMPConfiguration: Sendable, CustomStringConvertible {
     /// The `client-id` header, which ActiveMQ needs for durable subscriptions and accepts from one client at a time.
     public var clientID: String?
     /// The maximum time between frames or heart-beats that the client sends, in whole milliseconds; zero for no
-    /// heart-beats. Default: 10 seconds.
+    /// heart-beats, and a negative time is an error (``STOMPError/Code/invalidRequest``). Default: 10 seconds.
     public var outgoingHeartBeat: Duration = .seconds(10)
-    /// The maximum time between frames or heart-beats that the server is asked for, in whole milliseconds; zero for none. A
-    /// connection whose server is silent for two and a half times as long is closed. Default: 10 seconds.
+    /// The maximum time between frames or heart-beats that the server is asked for, in whole milliseconds; zero for none,
+    /// and a negative time is an error (``STOMPError/Code/invalidRequest``). A connection whose server is silent for two and a half times as long is closed. Default: 10 seconds.
     ///
     /// If the server sends none, ``STOMPEvent/heartBeatsDeclined(by:)`` reports it, and TCP keep-alive asks the server's
     /// system for signs of life instead, or that of a proxy in between.

@@ -72,6 +72,7 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
         let engineKnowsMore = error == nil || closeReason?.endedWithoutReason != true
         var reason = engineKnowsMore ? closeReason ?? STOMPError(lost: error) : STOMPError(lost: error)
         if closeReason?.endedBeforeConnected == true { reason = reason.hinting(opener.hintAtTLS) }
+        if !supervisor.isConnected { reason = reason.hinting(opener.hintAtSockJS) }
         reason = givenUp ?? subscriptions.naming(reason)
         (closeReason, givenUp) = (nil, nil)
         // Nobody called `disconnect()`.

@@ -14,6 +14,10 @@ extension STOMPClientCore {
 
     /// Sets what the next CONNECT contains. Throws if a frame cannot contain it.
     private func setConnectOptions(_ credentials: Credentials?) throws(STOMPError) {
+        let (outgoing, incoming) = (configuration.outgoingHeartBeat, configuration.incomingHeartBeat)
+        for (name, time) in [("outgoingHeartBeat", outgoing), ("incomingHeartBeat", incoming)] where time < .zero {
+            throw .invalidRequest("\(name) is \(time). Set it to a positive time, or to zero for no heart-beats.")
+        }
         let options = configuration.connectOptions(credentials: credentials)
         try asking { machine throws(STOMPUsageError) in
             machine.engine.configuration.connect = options

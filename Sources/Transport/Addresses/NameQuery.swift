@@ -1,3 +1,5 @@
+import MessagingWire
+
 /// One question about a name. IPv4 and IPv6 are asked for apart, because a name server may answer one and not the
 /// other.
 package struct NameQuery: Hashable, Sendable {
@@ -66,7 +68,8 @@ package struct NameQuery: Hashable, Sendable {
         guard code == EAI_AGAIN else {
             return TransportError(
                 .unknownHost,
-                "Cannot find the host '\(name)': \(reason). Check its spelling and DNS." + TransportError.sandboxAdvice)
+                "Cannot find the host '\(name)': \(reason). Check its spelling and DNS." + Punycode.advice(on: name)
+                    + TransportError.sandboxAdvice)
         }
         return TransportError(
             .unknownHost,

@@ -127,6 +127,10 @@ extension PEMSource {
             words = "contains no private key. It has to be PEM, beginning with '-----BEGIN PRIVATE KEY-----'"
         } else if passphrase == nil, text.contains("ENCRYPTED") {
             words = "is encrypted. Set the identity's passphrase"
+        } else if text.contains("ENCRYPTED"), reason.contains("unsupported") {
+            // RC2, DES and others, whatever the passphrase is.
+            words =
+                "uses a cipher that the TLS library does not have (\(reason)). Convert it: openssl pkcs8 -provider legacy -provider default -in OLD | openssl pkcs8 -topk8 -out NEW"
         } else if passphrase != nil {
             words = "cannot be opened: the passphrase is wrong, or the key is damaged (\(reason))"
         } else {

@@ -1,3 +1,5 @@
+import MessagingWire
+
 /// One TLS connection without any input or output of its own: encrypted bytes in and out, plaintext in and out.
 ///
 /// It knows OpenSSL and nothing about what its errors mean to people; `TLSLayer` does. All calls come from one thread
@@ -239,6 +241,7 @@ struct ServerName: Sendable {
 
     static func unusable(_ name: String) -> TransportError {
         TransportError(
-            .tlsConfiguration, "A certificate cannot name '\(name)'. Use a DNS name in ASCII, or an address.")
+            .tlsConfiguration,
+            "A certificate cannot name '\(name)'. Use a DNS name in ASCII, or an address.\(Punycode.advice(on: name))")
     }
 }

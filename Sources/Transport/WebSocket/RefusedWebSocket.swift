@@ -82,7 +82,8 @@ struct RefusedWebSocket {
             words = "answered: \(excerpt(response.body))."
         }
         return TransportError(
-            .webSocketRefused, "\(peer) refused the WebSocket with status \(status). It \(words)",
+            .webSocketRefused,
+            "\(peer) refused the WebSocket with status \(status). It \(words)\(SockJSPath.advice(on: request.target))",
             concernsCredentials: response.status == 401 || response.status == 403)
     }
 

@@ -32,6 +32,10 @@ extension OptionTableTests {
         OptionRow("sessionExpiry") {
             try await verify(connect { $0.sessionExpiry = .seconds(7) }.properties.sessionExpiryInterval == 7)
             try await verify(connect { $0.sessionExpiry = .milliseconds(1) }.properties.sessionExpiryInterval == 1)
+            let error = await #expect(throws: MQTTError.self) {
+                _ = try await connect { $0.sessionExpiry = .seconds(-1) }
+            }
+            #expect(error?.code == .invalidRequest && error?.message.contains("sessionExpiry is -1.0 seconds") == true)
         },
         OptionRow("keepAlive") {
             try await verify(connect { $0.keepAlive = .seconds(7) }.keepAlive == 7)

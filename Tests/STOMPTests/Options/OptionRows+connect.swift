@@ -28,12 +28,20 @@ extension OptionTableTests {
         OptionRow("outgoingHeartBeat") {
             try await verify(
                 connect { $0.outgoingHeartBeat = .seconds(7) }.contains { $0.hasPrefix("heart-beat:7000,") })
+            let error = await #expect(throws: STOMPError.self) {
+                try await FakeServer().client { $0.outgoingHeartBeat = .microseconds(-1) }.connect()
+            }
+            #expect(error?.code == .invalidRequest && error?.message.contains("outgoingHeartBeat is -") == true)
         },
         OptionRow("incomingHeartBeat") {
             try await verify(
                 connect { $0.incomingHeartBeat = .seconds(7) }.contains {
                     $0.hasPrefix("heart-beat:") && $0.hasSuffix(",7000")
                 })
+            let error = await #expect(throws: STOMPError.self) {
+                try await FakeServer().client { $0.incomingHeartBeat = .seconds(-1) }.connect()
+            }
+            #expect(error?.code == .invalidRequest && error?.message.contains("incomingHeartBeat is -1.0 s") == true)
         },
         OptionRow("connectHeaders") {
             try await verify(connect { $0.connectHeaders = ["tenant": "a"] }.contains("tenant:a"))

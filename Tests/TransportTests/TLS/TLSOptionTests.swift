@@ -311,6 +311,27 @@ struct TLSOptionTests {
         }
     }
 
+    @Test func `a key under a cipher that OpenSSL lacks is not taken for a wrong passphrase`() async throws {
+        let certificates = Certificates()
+        let server = try TLSTestServer.start(certificates.server)
+        // An Ed25519 key of this test's own under RC2, which OpenSSL 3 has in its legacy provider alone.
+        let key = Array(
+            """
+            -----BEGIN ENCRYPTED PRIVATE KEY-----
+            MFgwHAYKKoZIhvcNAQwBBjAOBAgB17v03BIIvQICCAAEOD2oX9qW2Wppejz+r2Ch
+            MNePBJiqVz7JmlLCaXSWlwRa03dMfNcImAYpTtMKbZBAZ1MvQ5+e92kA
+            -----END ENCRYPTED PRIVATE KEY-----
+            """.utf8)
+        var options = TLSOptions.trusting(certificates)
+        options.identity = TLSIdentity(
+            certificates: .file(certificates.client.certificate), key: .bytes(key), passphrase: "x")
+        await #expect { try await connect(server, options) } throws: {
+            let error = $0 as? TransportError
+            return error?.code == .tlsConfiguration && error?.message.contains("a cipher that the TLS library") == true
+                && error?.message.contains("passphrase") == false
+        }
+    }
+
     @Test func `a program that is fully static learns that it cannot load OpenSSL`() {
         let error = OpenSSL.unavailable("Dynamic loading not supported")
         #expect(error.code == .tlsUnavailable)
