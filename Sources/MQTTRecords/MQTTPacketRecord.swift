@@ -42,7 +42,8 @@ public struct MQTTPacketRecord: Sendable {
     /// The packet with what a record keeps of it.
     private static func trimmed(_ packet: MQTTPacket, showsSecrets: Bool) -> MQTTPacket {
         let limit = FrameText.previewLimit
-        let mask = Array(FrameText.mask.utf8)
+        var packet = packet
+        if !showsSecrets { packet.properties = packet.properties.masked(by: FrameText.mask) }
         switch packet {
         case .publish(var packet):
             if packet.payload.count > limit { packet.payload = Array(packet.payload.prefix(limit)) }
@@ -50,16 +51,12 @@ public struct MQTTPacketRecord: Sendable {
         case .connect(var packet) where !showsSecrets:
             // Services take tokens as user names too, and a will may be meant for few.
             if packet.userName != nil { packet.userName = FrameText.mask }
-            if packet.password != nil { packet.password = mask }
-            if packet.will != nil { packet.will?.payload = mask }
-            if packet.properties.authenticationData != nil { packet.properties.authenticationData = mask }
+            if packet.password != nil { packet.password = Array(FrameText.mask.utf8) }
+            if let will = packet.will {
+                packet.will?.payload = Array(FrameText.mask.utf8)
+                packet.will?.properties = will.properties.masked(by: FrameText.mask)
+            }
             return .connect(packet)
-        case .connack(var packet) where !showsSecrets && packet.properties.authenticationData != nil:
-            packet.properties.authenticationData = mask
-            return .connack(packet)
-        case .auth(var packet) where !showsSecrets && packet.properties.authenticationData != nil:
-            packet.properties.authenticationData = mask
-            return .auth(packet)
         default:
             return packet
         }

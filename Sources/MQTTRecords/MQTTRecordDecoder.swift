@@ -37,8 +37,8 @@ package struct MQTTRecordDecoder: FrameDecoder {
             ?? (try? MQTTPacket.decode(header, body: body, version: version, from: .server))
     }
 
-    /// Adds whole packets, of which only the header is read, the secrets of those that open a connection or may carry
-    /// authentication data, and the topic of a PUBLISH with an alias, which is unknown later.
+    /// Adds whole packets, of which only the header is read, the secrets of those that open a connection or may carry properties
+    /// with secrets, and the topic of a PUBLISH with an alias, which is unknown later.
     package static func cut(
         _ bytes: RawSpan, version: MQTTVersion, _ direction: FrameDirection, _ aliases: MQTTSeenAliases,
         into cuts: inout FrameCuts
@@ -57,11 +57,25 @@ package struct MQTTRecordDecoder: FrameDecoder {
                 }
                 cuts.begin(at: packet.upperBound, decoder: decoder)
             case .publish where decoder.version.hasProperties:
-                if let topic = aliasedTopic(header, bytes, start, decoder.version, direction, aliases) {
-                    cuts.add(packet, decoder: MQTTRecordDecoder(version: decoder.version, topic: topic))
-                    cuts.begin(at: packet.upperBound, decoder: decoder)
+                let topic = aliasedTopic(header, bytes, start, decoder.version, direction, aliases)
+                let secrets = Self.secrets(ofPublish: header, bytes, packet, decoder.version)
+                if topic != nil || !secrets.isEmpty {
+                    let decoder = MQTTRecordDecoder(version: decoder.version, topic: topic)
+                    cuts.add(packet, decoder: decoder, hiding: secrets)
+                    cuts.begin(at: packet.upperBound, decoder: MQTTRecordDecoder(version: decoder.version))
                 } else {
                     cuts.add(endingAt: packet.upperBound)
+                }
+            // Others have properties behind a packet identifier and a reason code, or behind the latter alone.
+            case _ where decoder.version.hasProperties && header.bodyCount > 4 && header.type != .publish:
+                let body = bytes.extracting(start + header.headerCount..<packet.upperBound)
+                let found = Self.packet(header, body, decoder.version)
+                let secrets = found.map { Self.secrets(of: $0, bytes.bytes(in: packet)) } ?? []
+                if secrets.isEmpty {
+                    cuts.add(endingAt: packet.upperBound)
+                } else {
+                    cuts.add(packet, decoder: decoder, hiding: secrets)
+                    cuts.begin(at: packet.upperBound, decoder: decoder)
                 }
             default: cuts.add(endingAt: packet.upperBound)
             }
@@ -90,29 +104,31 @@ package struct MQTTRecordDecoder: FrameDecoder {
 
     /// Where the secrets of a packet are in its bytes.
     private static func secrets(of packet: MQTTPacket, _ bytes: [UInt8]) -> [Range<Int>] {
-        switch packet {
-        case .connect(let packet):
-            // The last fields are will payload, user name and password, in this order [MQTT-3.1.3-1].
-            let fields = [packet.password?.count, packet.userName?.utf8.count, packet.will?.payload.count]
-            var (secrets, end) = (authenticationData(packet.properties, bytes), bytes.count)
-            for count in fields.compactMap(\.self) where count <= end {
-                secrets.append(end - count..<end)
-                // Two bytes before the field hold its length.
-                end -= count + 2
-            }
-            return secrets
-        case .connack(let packet): return authenticationData(packet.properties, bytes)
-        case .auth(let packet): return authenticationData(packet.properties, bytes)
-        default: return []
+        var secrets = packet.properties.secrets(in: bytes)
+        guard case .connect(let packet) = packet else { return secrets }
+        // The last fields are will payload, user name and password, in this order [MQTT-3.1.3-1].
+        let fields = [packet.password?.count, packet.userName?.utf8.count, packet.will?.payload.count]
+        var end = bytes.count
+        for count in fields.compactMap(\.self) where count <= end {
+            secrets.append(end - count..<end)
+            // Two bytes before the field hold its length.
+            end -= count + 2
         }
+        return secrets + (packet.will?.properties.secrets(in: bytes) ?? [])
     }
 
-    /// Wherever the property could be.
-    private static func authenticationData(_ properties: MQTTProperties, _ bytes: [UInt8]) -> [Range<Int>] {
-        guard let data = properties.authenticationData, !data.isEmpty else { return [] }
-        let (high, low) = (UInt8(truncatingIfNeeded: data.count >> 8), UInt8(truncatingIfNeeded: data.count))
-        let property = [MQTTPropertyIdentifier.authenticationData.rawValue, high, low] + data
-        return bytes.indices.filter { bytes[$0...].starts(with: property) }.map { $0 + 3..<$0 + property.count }
+    /// The same for a PUBLISH, whose payload is not searched.
+    private static func secrets(
+        ofPublish header: MQTTFrameHeader, _ bytes: RawSpan, _ packet: Range<Int>, _ version: MQTTVersion
+    ) -> [Range<Int>] {
+        guard let view = try? MQTTPublishView.parse(header, in: bytes, at: packet.lowerBound, version: version),
+            !view.propertiesRange.isEmpty
+        else { return [] }
+        let range = view.propertiesRange
+        guard let properties = try? view.properties(in: bytes) else { return [0..<packet.count] }
+        guard properties.hasSecrets else { return [] }
+        let offset = range.lowerBound - packet.lowerBound
+        return properties.secrets(in: bytes.bytes(in: range)).map { $0.lowerBound + offset..<$0.upperBound + offset }
     }
 
     /// The topic of a PUBLISH with a topic alias; nil without one.

@@ -38,7 +38,7 @@ package struct FrameCuts: Sendable {
     ///
     /// - Parameter secrets: where passwords and the like are, from the frame's first byte on; logs write stars over them.
     package mutating func add(
-        _ range: Range<Int>, decoder: any FrameDecoder, opensConnection: Bool = false, hiding secrets: [Range<Int>] = []
+        _ range: Range<Int>, decoder: any FrameDecoder, opensConnection: Bool = false, hiding secrets: [Range<Int>]
     ) {
         begin(at: range.lowerBound, decoder, opensConnection: opensConnection, hiding: secrets)
         add(endingAt: range.upperBound)

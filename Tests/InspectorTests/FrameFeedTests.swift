@@ -49,7 +49,7 @@ struct FrameFeedTests {
         ) {
             var cuts = FrameCuts()
             let content = Content(words: content, opensConnection: opens, exchange: exchange)
-            for index in 0..<count { cuts.add(index..<index + 1, decoder: content, opensConnection: opens) }
+            for index in 0..<count { cuts.add(index..<index + 1, decoder: content, opensConnection: opens, hiding: []) }
             let bytes = [UInt8](repeating: 0, count: count)
             log.append(
                 cuts, of: bytes.span.bytes, at: FrameMoment(direction, time: 0, instant: instant), from: source)

@@ -1,3 +1,5 @@
+import MessagingWire
+
 // What reflection shows: dumps, debuggers and descriptions of values that hold these. Embedded Swift has none.
 #if !hasFeature(Embedded)
     extension MQTTPacket.Connect: CustomReflectable {
@@ -28,15 +30,25 @@
     }
 
     extension MQTTProperties: CustomReflectable {
-        /// The properties; each hides Authentication Data.
+        /// The properties; each hides Authentication Data, and values of user properties with the names of secrets.
         public var customMirror: Mirror { Mirror(self, unlabeledChildren: list, displayStyle: .collection) }
     }
 
     extension MQTTProperty: CustomReflectable {
-        /// The property; Authentication Data is hidden.
+        /// The property; Authentication Data and the value of a user property with the name of a secret are hidden.
         public var customMirror: Mirror {
-            let value: Any = identifier == .authenticationData ? "•••" : value
-            return Mirror(self, children: ["identifier": identifier, "value": value], displayStyle: .struct)
+            var shown: Any = value
+            if isSecret { shown = "•••" }
+            if case .pair(let pair) = value { shown = pair }
+            return Mirror(self, children: ["identifier": identifier, "value": shown], displayStyle: .struct)
+        }
+    }
+
+    extension MQTTUserProperty: CustomReflectable {
+        /// The name and the value, which is hidden if the name is that of a secret.
+        public var customMirror: Mirror {
+            let shown = SecretNames.isSecret(name) ? "•••" : value
+            return Mirror(self, children: ["name": name, "value": shown], displayStyle: .struct)
         }
     }
 #endif

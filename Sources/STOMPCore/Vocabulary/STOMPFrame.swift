@@ -81,7 +81,7 @@ package struct STOMPFrameBoundaries {
         let end = scanner.headerEnd
         while let feed = bytes.firstOffset(of: UInt8(ascii: "\n"), from: line, to: end) {
             if let colon = bytes.firstOffset(of: UInt8(ascii: ":"), from: line, to: feed),
-                STOMPHeaders.Field.isSecret(bytes, line..<colon)
+                SecretNames.isSecret(bytes, line..<colon)
             {
                 let hasReturn = bytes.byte(at: feed - 1) == UInt8(ascii: "\r")
                 secrets.append(colon + 1..<(hasReturn ? feed - 1 : feed))

@@ -77,44 +77,7 @@ extension STOMPHeaders: ExpressibleByDictionaryLiteral, CustomStringConvertible 
 
 extension STOMPHeaders.Field: CustomStringConvertible, CustomDebugStringConvertible {
     /// Whether the value may let others in, and is not shown.
-    package var isSecret: Bool {
-        let name = ContiguousArray(name.utf8)
-        // UInt8 has no padding, so all bytes are initialised.
-        return Self.isSecret(unsafe name.span.bytes, 0..<name.count)
-    }
-
-    /// Whether a name contains one of those of headers with secrets. `login` and `passcode` are the specification's; the
-    /// others are what brokers and proxies read.
-    static func isSecret(_ bytes: RawSpan, _ name: Range<Int>) -> Bool {
-        for start in name {
-            func holds(_ secret: StaticString) -> Bool { isLowerCase(secret, of: bytes, start, to: name.upperBound) }
-            let isSecret =
-                switch bytes.byte(at: start) | 0x20 {
-                case UInt8(ascii: "l"): holds("login")
-                case UInt8(ascii: "p"): holds("passcode") || holds("password")
-                case UInt8(ascii: "a"): holds("authorization") || holds("api-key") || holds("apikey")
-                case UInt8(ascii: "t"): holds("token")
-                case UInt8(ascii: "s"): holds("secret")
-                case UInt8(ascii: "c"): holds("credential") || holds("cookie")
-                default: false
-                }
-            if isSecret { return true }
-        }
-        return false
-    }
-
-    /// Whether the text in lower case is at `start`, whatever the case of the bytes.
-    private static func isLowerCase(
-        _ text: StaticString, of bytes: RawSpan, _ start: Int, to end: Int
-    ) -> Bool {
-        guard end - start >= text.utf8CodeUnitCount else { return false }
-        return text.withUTF8Buffer { text in
-            for index in 0..<text.count where unsafe bytes.byte(at: start + index) | 0x20 != text[index] {
-                return false
-            }
-            return true
-        }
-    }
+    package var isSecret: Bool { SecretNames.isSecret(name) }
 
     /// `name:value`, with a secret value hidden.
     public var description: String { "\(name):\(isSecret ? "•••" : value)" }

@@ -49,6 +49,49 @@ struct InspectionTests {
         #expect(!lines.contains { $0.contains("hush") })
     }
 
+    @Test func `user properties with the names of secrets are masked in records, logs and dumps, as headers are`()
+        async throws
+    {
+        let broker = try await LoopbackBroker.start()
+        var configuration = MQTTConfiguration(clientID: "c")
+        configuration.version = .v5_0
+        let properties: MQTTProperties = [
+            .userProperty("X-Auth-Token", "hush-5ecret"), .userProperty("room", "kitchen"),
+            .userProperty("API-Key", "hush-5ecret"),
+        ]
+        configuration.connectProperties = properties
+        configuration.will = MQTTWill(Array("gone".utf8), to: "w", properties: properties)
+        let client = MQTTClient("mqtt://127.0.0.1:\(broker.ports.mqtt ?? 0)", configuration: configuration)
+        let log = FrameLog()
+        client.inspect(into: log)
+        var records: [String] = []
+        var dumped = ""
+        var packets = client.inspect().makeAsyncIterator()
+        try await client.connect()
+        let messages = try await client.subscribe(to: "a", qos: .atLeastOnce, properties: properties)
+        try await client.publish(MQTTOutgoingMessage("hush", to: "a", qos: .atLeastOnce, properties: properties))
+        for try await message in messages {
+            dump(message.properties, to: &dumped)
+            dumped += "\(message.properties) \(message)"
+            break
+        }
+        _ = try await messages.unsubscribe(properties: properties)
+        await client.disconnect()
+        while let packet = await packets.next() {
+            var text = "\(packet) \(packet.packet)"
+            dump(packet.packet, to: &text)
+            records.append(text)
+            if packet.type == .disconnect { break }
+        }
+        await broker.stop()
+        let frames = log.snapshot().frames
+        let bytes = frames.map { String(decoding: $0.bytes, as: UTF8.self) }
+        let shown = frames.flatMap { frame in frame.fields.map { "\($0.name) \($0.value)" } }
+        for text in records + bytes + shown + [dumped] { #expect(!text.contains("5ecret"), "\(text)") }
+        #expect(bytes.filter { $0.contains("kitchen") && $0.contains("X-Auth-Token") }.count >= 5)
+        #expect(dumped.contains("kitchen") && records.contains { $0.contains("kitchen") })
+    }
+
     @Test func `shows the password to who asks for it`() async throws {
         let broker = try await LoopbackBroker.judged()
         let client = client(broker)

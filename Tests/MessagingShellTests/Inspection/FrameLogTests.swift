@@ -107,7 +107,7 @@ struct FrameLogTests {
                     let text = String(repeating: "d", count: Int.random(in: 1...900, using: &random))
                     let (alone, start) = (frame(text), bytes.count)
                     bytes += alone.bytes
-                    cuts.add(start..<bytes.count, decoder: alone)
+                    cuts.add(start..<bytes.count, decoder: alone, hiding: [])
                     all.append(Array(alone.bytes.prefix(625)))
                 } else {
                     cuts.begin(at: bytes.count, decoder: frame(""))
