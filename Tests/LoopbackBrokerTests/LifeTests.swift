@@ -26,7 +26,7 @@ import Testing
     @Test func `closes a connection that would be one too many, until another one ends`() async throws {
         var options = LoopbackBrokerOptions()
         options.limits.maximumConnections = 2
-        let broker = try await LoopbackBroker.start(options)
+        let broker = try await LoopbackBroker.judged(options)
         let first = try await RawClient.mqtt(broker, MQTTBytes.connect("a"))
         var second: RawClient? = try await RawClient.open(broker.ports.stomp)
         #expect(await eventually { broker.connectionCount == 2 })

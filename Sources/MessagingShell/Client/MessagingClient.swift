@@ -112,8 +112,10 @@ extension MessagingClient {
 
     /// Ends a wait before the next attempt, because the network is back or has changed, and has a connection checked.
     ///
-    /// An attempt that has taken a second or more starts again, because it may use the former network. Connected, an
-    /// MQTT client sends PINGREQ at once, so that a dead connection is noticed after `pingTimeout`, unless one is
+    /// While a connection has been opening for a second or more, another one is opened beside it, because the first may use the
+    /// former network. The first that opens wins, and the server gets one CONNECT. There are two at most: further calls replace
+    /// the younger, and the older has its whole `connectTimeout`, so that calls that come often do not keep a client from
+    /// connecting. Each asks `credentialsProvider`. Connected, an MQTT client sends PINGREQ at once, so that a dead connection is noticed after `pingTimeout`, unless one is
     /// unanswered or `keepAlive` is zero; in STOMP, whose server sends heart-beats, nothing is sent. A living
     /// connection stays where it is: ``reconnect()`` moves it.
     public nonisolated func networkChanged() { shell.core.networkChanged() }

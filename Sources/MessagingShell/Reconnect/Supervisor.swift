@@ -49,19 +49,26 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     private var ending = Ending.disconnected
     /// Whether the client leaves its server for another one, until that connection has ended; from any thread.
     let isMoving = Atomic(false)
-    /// Distinguishes results of an abandoned attempt from those of the current one.
-    private var generation: UInt32 = 0
+    /// The streams that are being opened: that of the attempt and, behind it, that of a hint which came meanwhile. The first
+    /// that opens wins.
+    private var openings: [Opening] = []
+    private var openingCount: UInt32 = 0
     /// Connections that the client has left, and whose end has not been reported yet.
     private var abandonedCount = 0
     /// Nil for a single server.
     private let servers: ServerRounds<Client.Failure>?
-    private var task: Task<Void, Never>?
     private var callers = SupervisorCallers()
     /// Exists only while it is set.
     private var alarm: LoopAlarm?
     private static var stopTimeout: Int64 { 3_000_000_000 }
     /// How long an attempt counts as one of the present network: a monitor reports one change several times.
     private static var freshness: Int64 { 1_000_000_000 }
+
+    private struct Opening {
+        let number: UInt32
+        let deadline: Int64
+        let task: Task<Void, Never>
+    }
 
     private typealias Call = SupervisorCallers.Call
 
@@ -179,7 +186,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     }
 
     /// The network has improved or changed: a client that waits connects now, one that is opening a connection for a second
-    /// or more opens another, and one that is connected checks that.
+    /// or more opens another beside it, and one that is connected checks that.
     package func networkChanged() {
         loop.execute { self.openNow() }
     }
@@ -228,12 +235,10 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         guard let client else { return finish(nil) }
         if let before = lastFailure?.value, opener.foundNoOtherAddress {
             // The server's own failure was judged when it came.
-            generation &+= 1
             return attemptFailed(before, at: now)
         }
         lastFailure = Shared(failure)
         let wasConnected = phase == .connected
-        generation &+= 1
         if wasConnected { schedule.ends(for: cause) } else { client.attemptFailed(failure) }
         switch client.verdict(on: failure) {
         case .retryNow:
@@ -328,9 +333,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         // A task that is cancelled early comes here before it waits.
         call.end(failure)
         guard callers.removeConnect(call), isActive, phase != .connected, !schedule.keepsTrying else { return }
-        generation &+= 1
-        task?.cancel()
-        task = nil
+        cancelOpenings()
         if phase == .handshaking { abandonConnection() }
         finish(failure)
     }
@@ -402,20 +405,35 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     private func open(continues: Bool = false) {
         guard let client else { return finish(nil) }
         phase = .opening
-        generation &+= 1
-        let mine = generation
+        cancelOpenings()
+        cancelAlarm()
+        beginOpening(client, continues: continues)
+    }
+
+    /// The network has changed while a stream is being opened, perhaps on the former network: opens another one beside it. Of
+    /// two, the younger gives way, so that hints that come often do not keep the client from connecting.
+    private func openBeside() {
+        guard let client, let last = openings.last,
+            loop.now.advanced(byNanoseconds: connectTimeout - Self.freshness) >= last.deadline
+        else { return }
+        if openings.count > 1 { openings.removeLast().task.cancel() }
+        beginOpening(client, continues: true)
+    }
+
+    private func beginOpening(_ client: Client, continues: Bool) {
+        openingCount &+= 1
+        let mine = openingCount
         let attempt = ConnectionAttempt(
             number: schedule.attempt, server: currentServer, credentialsWereRefused: refusingServer == currentServer,
             deadline: loop.now.advanced(byNanoseconds: connectTimeout), isPatient: isPatient,
             continuesLast: continues)
         attemptDeadline = attempt.deadline
-        cancelAlarm()
         client.prepare(attempt)
-        client.stateChanged(to: .connecting(attempt: attempt.number))
+        if openings.isEmpty { client.stateChanged(to: .connecting(attempt: attempt.number)) }
         loop.beginWork()
         // On the loop's thread, since most steps of an attempt wait for the loop: a switch of threads for each of them
         // would cost more than the attempt. What may block runs elsewhere.
-        task = loop.startTask(preferring: loop) { [self, weak client] in
+        let task = loop.startTask(preferring: loop) { [self, weak client] in
             await loop.asWork {
                 guard let client else { return loop.executeNow { self.loop.endWork() } }
                 let result: Result<OpenedStream, Client.Failure>
@@ -424,26 +442,38 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
                 } catch {
                     result = .failure(error)
                 }
-                loop.executeNow { self.opened(result, generation: mine) }
+                loop.executeNow { self.opened(result, mine) }
             }
         }
+        openings.append(Opening(number: mine, deadline: attempt.deadline, task: task))
     }
 
-    private func opened(_ result: Result<OpenedStream, Client.Failure>, generation mine: UInt32) {
+    private func opened(_ result: Result<OpenedStream, Client.Failure>, _ number: UInt32) {
         loop.endWork()
-        guard mine == generation, phase == .opening, let client else {
+        guard let client, let place = openings.firstIndex(where: { $0.number == number }) else {
             if case .success(let opened) = result { opened.stream.close() }
             return
         }
-        task = nil
+        assert(phase == .opening)
+        let opening = openings.remove(at: place)
         switch result {
         case .success(let opened):
+            // The other one sends no CONNECT.
+            cancelOpenings()
             phase = .handshaking
-            attemptDeadline = min(attemptDeadline, opener.patienceEnd)
+            attemptDeadline = min(opening.deadline, opener.patienceEnd)
             client.attach(opened)
         case .failure(let failure):
-            ended(failure, at: loop.now)
+            // The other one may still succeed.
+            guard let other = openings.first else { return ended(failure, at: loop.now) }
+            attemptDeadline = other.deadline
         }
+    }
+
+    /// What is being opened is of no use any more.
+    private func cancelOpenings() {
+        for opening in openings { opening.task.cancel() }
+        openings = []
     }
 
     private func setAlarm(_ deadline: Int64) {
@@ -501,9 +531,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         let wasHandshaking = phase == .handshaking
         phase = .stopping
         ending = next
-        generation &+= 1
-        task?.cancel()
-        task = nil
+        cancelOpenings()
         client?.stateChanged(to: .disconnecting)
         if wasConnected {
             setAlarm(loop.now.advanced(byNanoseconds: Self.stopTimeout))
@@ -549,9 +577,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     /// Ends the attempt that is being made, and supervision.
     private func stop(because failure: Client.Failure) {
         lastFailure = Shared(failure)
-        generation &+= 1
-        task?.cancel()
-        task = nil
+        cancelOpenings()
         finish(failure)
     }
 
@@ -610,12 +636,9 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         triesWithoutNetwork = false
         switch phase {
         case .waiting, .offline: open()
-        case .opening where loop.now.advanced(byNanoseconds: connectTimeout - Self.freshness) >= attemptDeadline:
-            // The attempt would wait on the former network until it times out.
-            task?.cancel()
-            open()
+        case .opening: openBeside()
         case .connected: client?.checkConnection()
-        case .idle, .opening, .handshaking, .stopping, .suspended: break
+        case .idle, .handshaking, .stopping, .suspended: break
         }
     }
 }

@@ -11,7 +11,8 @@ final class GrowthBench: Sendable {
 
     private init(_ options: LoopbackBrokerOptions) async throws {
         clock = try ManualClock()
-        broker = try await LoopbackBroker.start(options, clock: clock)
+        // Without a judge, whose work would be measured as well.
+        broker = try await LoopbackBroker.start(options, clock: clock)  // not judged
     }
 
     /// Options under which nothing is dropped or refused for its number.

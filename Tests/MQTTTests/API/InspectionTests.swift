@@ -52,7 +52,7 @@ struct InspectionTests {
     @Test func `user properties with the names of secrets are masked in records, logs and dumps, as headers are`()
         async throws
     {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         var configuration = MQTTConfiguration(clientID: "c")
         configuration.version = .v5_0
         let properties: MQTTProperties = [

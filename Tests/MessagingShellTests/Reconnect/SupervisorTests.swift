@@ -45,11 +45,20 @@ import Transport
 
         /// If set, an attempt lasts until it is cancelled, or for an hour of this clock.
         let slowness = Mutex<ManualClock?>(nil)
+        /// How long the next attempts last that succeed on this clock.
+        let durations = Mutex<[Duration]>([])
+        private let opening = Atomic(0)
+        /// How many streams are being opened.
+        var openings: Int { opening.load(ordering: .relaxed) }
 
         func openStream(_ attempt: ConnectionAttempt) async throws(Failure) -> OpenedStream {
             if let clock = slowness.withLock({ $0 }) {
-                try? await clock.sleep(for: .seconds(3600))
-                throw .failed(0)
+                opening.add(1, ordering: .relaxed)
+                defer { opening.subtract(1, ordering: .relaxed) }
+                let duration = durations.withLock { $0.isEmpty ? nil : $0.removeFirst() }
+                try? await clock.sleep(for: duration ?? .seconds(3600))
+                guard duration != nil, !Task.isCancelled else { throw .failed(0) }
+                return OpenedStream(stream: MemoryPair.make().client)
             }
             guard supervisor.withLock({ $0 }) != nil else { throw .failed(attempts.count) }
             return OpenedStream(stream: MemoryPair.make().client)
@@ -434,7 +443,68 @@ import Transport
         await following.stop()
     }
 
-    @Test func `an attempt that another network has overtaken begins anew, a fresh one does not`() async throws {
+    /// A client whose attempts last for these times, a minute at most.
+    private static func slow(
+        _ durations: [Duration]
+    ) async throws -> (clock: ManualClock, client: Client, supervisor: Supervisor<Client>) {
+        let clock = try ManualClock()
+        let client = Client([.wait])
+        client.slowness.withLock { $0 = clock }
+        client.durations.withLock { $0 = durations }
+        let supervisor = Supervisor<Client>(
+            policy: Shared(ReconnectPolicy()), opener: Self.opener(1, clock.loop), serverOrder: .listed,
+            connectTimeout: 60_000_000_000, loop: clock.loop)
+        supervisor.supervise(client)
+        client.supervisor.withLock { $0 = supervisor }
+        await supervisor.start()
+        await clock.advance(by: .zero)
+        return (clock, client, supervisor)
+    }
+
+    /// Gives hints, each after this time.
+    private static func hint(
+        _ count: Int, every interval: Duration, _ clock: ManualClock, _ supervisor: Supervisor<Client>
+    ) async {
+        for _ in 0..<count {
+            await clock.advance(by: interval)
+            supervisor.networkChanged()
+            await clock.loop.result(of: {})
+        }
+    }
+
+    private static func end(_ client: Client, _ supervisor: Supervisor<Client>) async {
+        client.supervisor.withLock { $0 = nil }
+        let isConnected = client.states.last == "connected"
+        await supervisor.stop { if isConnected { supervisor.ended(.failed(0), at: 0) } }
+    }
+
+    @Test func `hints that come more often than an attempt takes do not end the attempt`() async throws {
+        let (clock, client, supervisor) = try await Self.slow(Array(repeating: .seconds(4), count: 9))
+        await Self.hint(2, every: .milliseconds(1500), clock, supervisor)
+        // The younger ones have replaced each other.
+        #expect(await eventually { client.openings == 2 })
+        #expect(client.states == ["connecting"] && client.attempts.count == 3)
+        await clock.advance(by: .seconds(1))
+        // The older one has won; the younger ones are over.
+        #expect(client.states == ["connecting", "connected"])
+        #expect(await eventually { client.openings == 0 })
+        await Self.end(client, supervisor)
+    }
+
+    @Test func `of two attempts the younger wins if it is the first to succeed`() async throws {
+        // The former network answers nothing.
+        let (clock, client, supervisor) = try await Self.slow([.seconds(50), .seconds(50), .seconds(2)])
+        await Self.hint(2, every: .milliseconds(1500), clock, supervisor)
+        #expect(await eventually { client.openings == 2 })
+        await clock.advance(by: .seconds(2))
+        #expect(client.states == ["connecting", "connected"])
+        #expect(await eventually { client.openings == 0 })
+        await Self.end(client, supervisor)
+    }
+
+    @Test func `an attempt that another network has overtaken gets another beside it, a fresh one does not`()
+        async throws
+    {
         let clock = try ManualClock()
         let client = Client([.wait])
         client.slowness.withLock { $0 = clock }
