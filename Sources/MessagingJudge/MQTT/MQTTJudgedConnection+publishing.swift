@@ -56,12 +56,16 @@ extension MQTTJudgedConnection {
 
     private mutating func judgeFirst(_ message: MQTTPacket.Publish) {
         hasBegun = true
-        if let exchange = session.exchanges[message.packetID], exchange.state != .answered {
+        // Clients of this package do not soon use an identifier again, so that an answer which the client did not receive
+        // explains the same message with the same identifier.
+        if let exchange = session.exchanges[message.packetID], exchange.state != .answered || options.judgesPromises {
             if exchange.publishedOn != number, Self.isSame(message, exchange.message) {
                 broke(.duplicateFlagMissing, "It was written on connection \(exchange.publishedOn) before.")
                 return repeated(message, exchange)
             }
-            broke(.packetIdentifierInUse, "A message with this packet identifier is unanswered.")
+            if exchange.state != .answered {
+                broke(.packetIdentifierInUse, "A message with this packet identifier is unanswered.")
+            }
         }
         checkUnfinished()
         unfinished.remove(message.packetID)
