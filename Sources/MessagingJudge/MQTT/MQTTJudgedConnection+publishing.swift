@@ -58,7 +58,9 @@ extension MQTTJudgedConnection {
         hasBegun = true
         // Clients of this package do not soon use an identifier again, so that an answer which the client did not receive
         // explains the same message with the same identifier.
-        if let exchange = session.exchanges[message.packetID], exchange.state != .answered || options.judgesPromises {
+        if let exchange = session.exchanges[message.packetID],
+            exchange.state != .answered || exchange.isOfThisProcess && options.judgesPromises
+        {
             if exchange.publishedOn != number, Self.isSame(message, exchange.message) {
                 broke(.duplicateFlagMissing, "It was written on connection \(exchange.publishedOn) before.")
                 return repeated(message, exchange)

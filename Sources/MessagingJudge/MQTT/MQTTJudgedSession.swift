@@ -29,6 +29,8 @@ struct MQTTJudgedSession: Sendable {
         var number: Int?
         /// The position of PUBREC among all that were written.
         var receipt: Int?
+        /// Whether the process that wrote it may still run: another one counts its packet identifiers from anywhere.
+        var isOfThisProcess = true
     }
 
     /// A filter that the server has granted.
@@ -73,6 +75,7 @@ struct MQTTJudgedSession: Sendable {
     mutating func forgetProcess() {
         // It may not know which messages of its store were written.
         mayHaveLost = true
+        for id in exchanges.keys { exchanges[id]?.isOfThisProcess = false }
         lastConnect = nil
         doubtSubscriptions()
     }
