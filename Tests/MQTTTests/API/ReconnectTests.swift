@@ -9,24 +9,6 @@ import Transport
 
 @Suite("Client: reconnecting", .turns)
 struct ReconnectTests {
-    @Test func `hints that come more often than a handshake takes do not keep a client from connecting`() async throws {
-        let clock = try ManualClock()
-        let broker = try await LoopbackBroker.judged(clock: clock)
-        await broker.setLatency(.seconds(2))
-        // The WebSocket opens after two seconds, and CONNACK comes after four.
-        let client = MQTTClient(broker.urls.ws ?? "", clock: clock)
-        await client.start()
-        for _ in 0..<3 {
-            await clock.advance(by: .milliseconds(1500))
-            client.networkChanged()
-        }
-        await clock.advance(by: .seconds(2))
-        #expect(client.state.isConnected, "\(client.state)")
-        #expect(client.counters.connections == 1 && broker.connectionCount == 1)
-        await client.disconnect()
-        await broker.stop()
-    }
-
     @Test(arguments: [MQTTVersion.v3_1, .v3_1_1, .v5_0])
     func `subscriptions are made again without a session, and messages flow`(version: MQTTVersion) async throws {
         let bench = try await Bench()
