@@ -1,19 +1,25 @@
 /// The form in ASCII of host names with other letters (RFC 3492, RFC 5891).
 package enum Punycode {
-    /// The `xn--` form of a name, or nil if it is in ASCII already. For advice: letters are made lower case, and nothing else is
-    /// checked.
-    package static func asciiForm(of name: String) -> String? {
-        guard !name.utf8.allSatisfy({ $0 < 0x80 }) else { return nil }
-        let labels = name.lowercased().split(separator: ".", omittingEmptySubsequences: false)
-        return labels.map { label in
-            label.utf8.allSatisfy { $0 < 0x80 } ? String(label) : "xn--" + encoded(label.unicodeScalars.map(\.value))
-        }.joined(separator: ".")
-    }
+    #if hasFeature(Embedded)
+        /// Without Unicode's tables there is no advice.
+        package static func advice(on name: String) -> String { "" }
+    #else
+        /// The `xn--` form of a name, or nil if it is in ASCII already. For advice: letters are made lower case, and nothing else is
+        /// checked.
+        package static func asciiForm(of name: String) -> String? {
+            guard !name.utf8.allSatisfy({ $0 < 0x80 }) else { return nil }
+            let labels = name.lowercased().split(separator: ".", omittingEmptySubsequences: false)
+            return labels.map { label in
+                label.utf8.allSatisfy { $0 < 0x80 }
+                    ? String(label) : "xn--" + encoded(label.unicodeScalars.map { $0.value })
+            }.joined(separator: ".")
+        }
 
-    /// A sentence with that form; empty for a name in ASCII.
-    package static func advice(on name: String) -> String {
-        asciiForm(of: name).map { " In ASCII its name is '\($0)'." } ?? ""
-    }
+        /// A sentence with that form; empty for a name in ASCII.
+        package static func advice(on name: String) -> String {
+            asciiForm(of: name).map { " In ASCII its name is '\($0)'." } ?? ""
+        }
+    #endif
 
     private static func encoded(_ scalars: [UInt32]) -> String {
         var output = scalars.filter { $0 < 0x80 }

@@ -65,8 +65,8 @@ struct QueueIndex: Sendable {
 
     mutating func message(_ token: UInt64, _ queue: SlotChain, _ slots: [OutboundSlot]) -> Int32? {
         if tokens == nil {
-            let pairs = queue.indices(slots).map { (slots[Int($0)].token, $0) }
-            tokens = Dictionary(pairs) { _, last in last }
+            tokens = [:]
+            for index in queue.indices(slots) { tokens?[slots[Int(index)].token] = index }
         }
         return tokens?[token]
     }
