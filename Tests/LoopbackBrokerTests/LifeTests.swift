@@ -30,8 +30,12 @@ import Testing
         let first = try await RawClient.mqtt(broker, MQTTBytes.connect("a"))
         var second: RawClient? = try await RawClient.open(broker.ports.stomp)
         #expect(await eventually { broker.connectionCount == 2 })
-        for port in [broker.ports.mqtt, broker.ports.stomp, broker.ports.ws] {
+        for (count, port) in [broker.ports.mqtt, broker.ports.stomp, broker.ports.ws].enumerated() {
             let refused = try await RawClient.open(port)
+            #expect(await eventually { broker.statistics.connections == count + 3 })
+            // Behind the connection on the broker's loop.
+            await broker.setLatency(.zero)
+            #expect(broker.connectionCount == 2)
             try await refused.expectEnd()
         }
         withExtendedLifetime(second) {}
