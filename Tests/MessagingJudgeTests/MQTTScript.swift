@@ -1,4 +1,5 @@
 import MQTTCore
+import MessagingWire
 import Testing
 
 @testable import MessagingJudge

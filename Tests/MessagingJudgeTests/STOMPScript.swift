@@ -1,3 +1,4 @@
+import MessagingWire
 import STOMPCore
 
 @testable import MessagingJudge

@@ -62,7 +62,7 @@ extension Census {
     static let varying = ["Entry.topic", "InboundAliases.entries", "OutboundAliases.entries", "PacketIDBits.words"]
 
     /// What a client without a connection may keep: empty slots, the first node or number, which every table has, what the
-    /// next CONNECT forgets, filters that a server may still have, messages that wait for a subscription, why servers of a round failed, and the last
+    /// next CONNECT forgets, filters that a server may still have, identifiers of abandoned messages of QoS 2, messages that wait for a subscription, why servers of a round failed, and the last
     /// credentials.
     fileprivate static let kept =
         varying + [
@@ -70,7 +70,7 @@ extension Census {
             "MQTTRouter.destinations", "MQTTRouter.toForget", "MQTTUnmatchedList.messages", "MQTTWill.payload",
             "Message.payload", "Message.properties",
             "ReceiptTable.ring", "STOMPHeaders.fields", "ServerRounds.failures", "SendWindow.free",
-            "SendWindow.slotOfID", "SendWindow.slots",
+            "SendWindow.ids", "SendWindow.slotOfID", "SendWindow.slots",
         ]
 
     /// Everything that clients hold, and the loop that serves them.
