@@ -182,8 +182,7 @@ extension Simulation {
     func requireNoTask(afterAtMost most: Int) throws {
         let tasks = world.openTasks
         try require(tasks.now == 0, "\(tasks.now) tasks of clients have not ended, but all clients have disconnected")
-        // A hint begins a second attempt beside the first: one world in thousands had a third more.
-        try require(tasks.most <= 2 * most, "clients had \(tasks.most) tasks at a time, \(2 * most) may be")
+        try require(tasks.most <= most, "clients had \(tasks.most) tasks at a time, \(most) may be")
     }
 
     /// Nothing waits for a time any more: clients have disconnected, and messages with a time to live have come to its end.
