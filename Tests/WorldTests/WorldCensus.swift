@@ -62,13 +62,13 @@ extension Census {
     static let varying = ["Entry.topic", "InboundAliases.entries", "OutboundAliases.entries", "PacketIDBits.words"]
 
     /// What a client without a connection may keep: empty slots, the first node or number, which every table has, what the
-    /// next CONNECT forgets, filters that a server may still have, identifiers of abandoned messages of QoS 2, messages that wait for a subscription, why servers of a round failed, and the last
-    /// credentials.
+    /// next CONNECT forgets, filters that a server may still have, identifiers of abandoned messages of QoS 2, messages that wait for a subscription, why servers of a round failed, the last
+    /// credentials, and the names that a server refuses, of which RefusalSearch remembers a hundred at most.
     fileprivate static let kept =
         varying + [
             "FilterTrie.nodes", "MQTTEngineConfiguration.password", "MQTTProperties.encoded",
             "MQTTRouter.destinations", "MQTTRouter.toForget", "MQTTUnmatchedList.messages", "MQTTWill.payload",
-            "Message.payload", "Message.properties",
+            "Message.payload", "Message.properties", "RefusalSearch.refusedFilters", "RefusalSearch.refusedTopics",
             "ReceiptTable.ring", "STOMPHeaders.fields", "ServerRounds.failures", "SendWindow.free",
             "SendWindow.ids", "SendWindow.slotOfID", "SendWindow.slots",
         ]
