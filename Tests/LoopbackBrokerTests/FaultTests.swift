@@ -150,6 +150,34 @@ import Transport
         }
     }
 
+    /// Those behind the forbidden message came in the same read.
+    @Test func `a repetition of a message of QoS 2 that ended the connection is answered and delivered`() async throws {
+        var options = LoopbackBrokerOptions()
+        options.faults = .strict(forbiddenTopics: ["no"])
+        try await withBroker(options) { broker in
+            let reader = try await RawClient.mqtt(broker, MQTTBytes.connect("reader"))
+            try await reader.send(MQTTBytes.subscribe("#", qos: 0))
+            try await reader.expect([0x90, 3, 0, 1, 0])
+            let messages: [(topic: String, id: UInt8)] = [("yes", 1), ("no", 2), ("yes", 3)]
+            func publish(isDuplicate: Bool) -> [UInt8] {
+                messages.flatMap { topic, id in
+                    MQTTBytes.publish(topic, "\(id)", qos: 2, id: id, isDuplicate: isDuplicate)
+                }
+            }
+            let first = try await RawClient.mqtt(broker, MQTTBytes.connect("sender", clean: false))
+            try await first.send(publish(isDuplicate: false))
+            try await first.expect([0x50, 2, 0, 1])
+            try await first.expectEnd()
+            broker.changeFaults { $0 = .strict() }
+            let second = try await RawClient.open(broker.ports.mqtt)
+            try await second.send(MQTTBytes.connect("sender", clean: false))
+            try await second.expect([0x20, 2, 1, 0])
+            try await second.send(publish(isDuplicate: true))
+            try await second.expect([0x50, 2, 0, 1, 0x50, 2, 0, 2, 0x50, 2, 0, 3])
+            for (topic, id) in messages { try await reader.expect(MQTTBytes.publish(topic, "\(id)")) }
+        }
+    }
+
     @Test func `forbidden filters, too many filters and QoS 2 are not answered by a strict broker`() async throws {
         var options = LoopbackBrokerOptions()
         options.faults = .strict(forbiddenFilters: ["no/#"])

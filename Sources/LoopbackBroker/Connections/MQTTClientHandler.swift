@@ -70,8 +70,10 @@ struct MQTTClientHandler {
             return records
         }
         // QoS 0 has no token.
-        if !faults.withholdsAcknowledgements, let last = processed.lazy.map(\.delivery).max(), last > 0 {
+        if let last = processed.lazy.map(\.delivery).max(), last > 0 {
             link.perform { machine in
+                machine.firstUnrouted = last + 1
+                if faults.withholdsAcknowledgements { return }
                 // Older versions have no reason codes.
                 if machine.engine.version.hasProperties {
                     for delivery in unmatched {

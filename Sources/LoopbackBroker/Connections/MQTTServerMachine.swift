@@ -20,6 +20,8 @@ struct MQTTServerMachine: LinkMachine, ~Copyable {
     private var continuesSession = false
     /// What the client has published in this second.
     var published = PublishedInSecond()
+    /// The token of the first message of QoS 1 or 2 that the router has not taken.
+    var firstUnrouted: UInt64 = 1
     private var isFrozen = false
     private var answers = HeldAnswers()
     private var judged = JudgedBytes()
@@ -206,6 +208,7 @@ struct MQTTServerMachine: LinkMachine, ~Copyable {
         }
         do {
             if opened.isPresent { _ = try engine.replaceSession(opened.kept) }
+            firstUnrouted = engine.firstUnacknowledged
             try engine.acceptConnection(
                 sessionPresent: opened.isPresent, properties: properties, at: now, into: &ignored)
             ignored.removeAll()
@@ -233,7 +236,10 @@ struct MQTTServerMachine: LinkMachine, ~Copyable {
         engine.connectionClosed(at: now, into: &ignored)
         ignored.removeAll()
         engine.output = last
-        guard session >= 0, let kept = try? engine.replaceSession(MQTTSession()) else { return nil }
+        guard session >= 0 else { return nil }
+        // When the client repeats what the router has not taken, it is no repetition.
+        for delivery in firstUnrouted..<engine.firstUnacknowledged { engine.forget(delivery) }
+        guard let kept = try? engine.replaceSession(MQTTSession()) else { return nil }
         let taken = OpenedSession(session: session, isPresent: true, kept: kept, queue: queue)
         session = -1
         queue = SessionQueue(countLimit: 0, byteLimit: 0)
