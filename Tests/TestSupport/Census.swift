@@ -27,9 +27,12 @@ public final class Census {
         // Sendable because metadata never changes.
         fileprivate var type: UnsafeRawPointer?
         fileprivate var isBoxOfArgument = false
+        fileprivate var isEntered = true
 
         /// Its elements are not counted: it has none, or at most one.
         public static let skipped = Kind()
+        /// Its elements are counted, but not what they hold: others own them.
+        public static let borrowed = Kind(isEntered: false)
         /// It is the address of what the generic type of its owner was made with.
         public static let boxOfArgument = Kind(isBoxOfArgument: true)
 
@@ -83,7 +86,7 @@ public final class Census {
             let ownName = "\(type.genericName).\(field.name)"
             let name = owner ?? ownName
             guard !field.isWeak else { continue }
-            if let kind = table[ownName] {
+            if let kind = table[ownName], kind.isEntered {
                 if let type = kind.type { walk(Metadata(type), at: place + field.offset, as: name) }
                 if kind.isBoxOfArgument {
                     let memory = (place + field.offset).load(as: UnsafeRawPointer.self)
@@ -166,7 +169,7 @@ public final class Census {
             let mirror = Mirror(reflecting: child.value)
             if mirror.displayStyle == .optional, mirror.children.isEmpty { continue }
             elements += 1
-            if child.value is any FixedWidthInteger { continue }
+            if child.value is any FixedWidthInteger || table[name]?.isEntered == false { continue }
             walk(child.value, as: name)
         }
         if elements > 0, !isMemory { counts[name, default: 0] += elements }
