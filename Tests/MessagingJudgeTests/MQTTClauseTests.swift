@@ -116,6 +116,9 @@ import Testing
     ]
 
     private static let twoLost = v5.publish(1).publish(2).lost.connected(present: true)
+    private static func limited(_ script: MQTTScript, _ property: MQTTProperty) -> MQTTScript {
+        script.lost.connected(present: true, allowing: [property]).lost.connected(present: true)
+    }
     private static let received = v5.publish(1, .exactlyOnce).server(.pubrec(.answer(1)))
 
     static let exchangeCases: [Case] = [
@@ -234,6 +237,18 @@ import Testing
         Case(
             .unfinishedFirst, breaks: received.lost.connected(present: true).publish(3),
             keeps: received.lost.connected(present: true).client(.pubrel(.answer(1))).publish(3)),
+        Case(
+            .unfinishedFirst, breaks: limited(v5.publish(1), .maximumQoS(.atLeastOnce)).publish(3),
+            keeps: limited(v5.publish(1, .exactlyOnce), .maximumQoS(.atLeastOnce)).publish(3)),
+        Case(
+            .unfinishedFirst,
+            breaks: limited(received.client(.pubrel(.answer(1))), .maximumPacketSize(8)).publish(3),
+            keeps: limited(received, .maximumPacketSize(8)).publish(3)),
+        Case(
+            .unfinishedFirst,
+            breaks: limited(v5.publish(1, retain: true), .retainAvailable(false)).publish(1, dup: true, retain: true)
+                .lost.connected(present: true).publish(3),
+            keeps: limited(v5.publish(1, retain: true), .retainAvailable(false)).publish(3)),
         Case(
             .expiryNotReduced,
             breaks: v5.publish(1, with: expiry(100)).wait(30).lost.connected(present: true).publish(

@@ -58,6 +58,7 @@ final class MQTTModel: Sendable {
     private let duplicateCount = Atomic(0)
     private let anewCount = Atomic(0)
     private let isGrantedLess = Atomic(false)
+    private let isRefused = Atomic(false)
     private let work = Mutex(Work())
     private let stops = Atomic(0)
     private let left = Mutex<Set<String>>([])
@@ -121,6 +122,12 @@ final class MQTTModel: Sendable {
     /// The receiver was granted less than QoS 2, for good: the end of a connection may lose or repeat messages.
     func grantedLess() { isGrantedLess.store(true, ordering: .relaxed) }
     private var wasGrantedLess: Bool { isGrantedLess.load(ordering: .relaxed) }
+
+    /// Whether the client gave up a message as refused; the broker refuses none.
+    var wasRefused: Bool { isRefused.load(ordering: .relaxed) }
+    func failed(_ error: any Error) {
+        if (error as? MQTTError)?.code == .refused { isRefused.store(true, ordering: .relaxed) }
+    }
 
     func publishedFirst() { isOutOfOrder.store(true, ordering: .relaxed) }
     func sentOutOfOrder() { isSentOutOfOrder.store(true, ordering: .relaxed) }

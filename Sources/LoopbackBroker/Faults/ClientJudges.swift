@@ -7,6 +7,8 @@ import Transport
 package struct Judging: Sendable {
     /// Rules that clients may break.
     package var mayBreak: Set<Clause> = []
+    /// Whether what a client did before explains that it breaks a rule. Called as ``onViolation`` is.
+    package var isExcused: (@Sendable (Violation) -> Bool)?
     /// Whether what our clients promise beyond the specification is examined. Apps can do the same: subscribe again, or change
     /// a will. Default: false.
     package var judgesPromises = false
@@ -90,7 +92,7 @@ final class ClientJudges: Sendable {
         let new = state.withLock { state in
             body(&state)
             let all = state.mqtt.takeViolations() + state.stomp.takeViolations()
-            let new = all.filter { !judging.mayBreak.contains($0.clause) }
+            let new = all.filter { !judging.mayBreak.contains($0.clause) && judging.isExcused?($0) != true }
             state.found += new.prefix(max(0, 100 - state.found.count))
             return new
         }

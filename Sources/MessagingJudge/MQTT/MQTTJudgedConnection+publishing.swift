@@ -134,7 +134,7 @@ extension MQTTJudgedConnection {
         }
         unfinished.remove(message.packetID)
         var exchange = exchange
-        exchange.publishedOn = number
+        (exchange.publishedOn, exchange.mayBeAbandoned) = (number, false)
         if exchange.state == .answered { exchange.state = .published }
         session.exchanges[message.packetID] = exchange
     }
@@ -164,6 +164,27 @@ extension MQTTJudgedConnection {
         second.messageExpiryInterval = nil
         return expires && ByteKey(one.topic) == ByteKey(other.topic) && one.payload == other.payload
             && one.qos == other.qos && one.isRetained == other.isRetained && first == second
+    }
+
+    // MARK: Not again
+
+    /// What this server does not allow need not be repeated, here or later. The client may not have received PUBREC.
+    mutating func abandonForbidden() {
+        for (id, exchange) in session.exchanges
+        where (exchange.state == .published || exchange.state == .received) && isForbidden(exchange.message) {
+            session.exchanges[id]?.mayBeAbandoned = true
+        }
+    }
+
+    private func isForbidden(_ message: MQTTPacket.Publish) -> Bool {
+        if let maximum = allowed.maximumQoS, message.qos > maximum { return true }
+        if message.isRetained, allowed.retainAvailable == false { return true }
+        guard let maximum = allowed.maximumPacketSize else { return false }
+        var (message, bytes) = (message, [UInt8]())
+        // The client may set one in a repetition.
+        message.properties.topicAlias = 1
+        try? MQTTPacket.publish(message).encode(into: &bytes, version: version)
+        return bytes.count > Int(maximum)
     }
 
     // MARK: PUBREL

@@ -259,7 +259,8 @@ struct MQTTJudgedConnection: Sendable {
         sessionPresent = isPresent
         keepAlive = Int64(allowed.serverKeepAlive ?? connect?.keepAlive ?? 0) * 1_000_000_000
         lastWrite = now
-        let left = session.exchanges.filter { $0.value.state != .answered }
+        abandonForbidden()
+        let left = self.session.exchanges.filter { $0.value.state != .answered && !$0.value.mayBeAbandoned }
         // What was written before CONNACK is no repetition of what it reports.
         unfinished = sendsEarly || connect?.version == .v3_1 ? [] : Set(left.keys)
         comparePromises()

@@ -31,6 +31,9 @@ struct MQTTJudgedSession: Sendable {
         var receipt: Int?
         /// Whether the process that wrote it may still run: another one counts its packet identifiers from anywhere.
         var isOfThisProcess = true
+        /// A server with smaller limits has not allowed the message since it was last written: the client may have reported it
+        /// as undelivered.
+        var mayBeAbandoned = false
     }
 
     /// A filter that the server has granted.
