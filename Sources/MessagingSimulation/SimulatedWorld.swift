@@ -48,9 +48,10 @@ package final class SimulatedWorld: LoopWorld {
         var mostOpen = 0
         /// Alarms of bytes that are on their way.
         var deliveryCount = 0
-        /// Tasks of clients that have not ended, and the most that there were.
+        /// Tasks of clients that have not ended, the most that there were, and the most while time passed.
         var taskCount = 0
         var mostTasks = 0
+        var mostLastingTasks = 0
         var interfaceCount = 0
         /// The kinds of packets that were written, and what waits for the next one of a kind.
         var kinds: Set<PacketKind> = []
@@ -187,6 +188,7 @@ package final class SimulatedWorld: LoopWorld {
         let (stalled, end) = state.withLock { state -> ((@Sendable (String, Bool) -> Void)?, Int64) in
             guard next > state.end else {
                 state.now = next
+                state.mostLastingTasks = max(state.mostLastingTasks, state.taskCount)
                 (state.rounds, state.idleRounds) = (0, 0)
                 return (nil, 0)
             }
@@ -434,9 +436,12 @@ package final class SimulatedWorld: LoopWorld {
 
     package func taskEnded() { state.withLock { $0.taskCount -= 1 } }
 
-    /// The tasks that clients have started and that have not ended, and the most that there were at any time: attempts to
-    /// connect, requests, and what waits for closures of the app. Tasks of the app are its own.
-    package var openTasks: (now: Int, most: Int) { state.withLock { ($0.taskCount, $0.mostTasks) } }
+    /// The tasks that clients have started and that have not ended: attempts to connect, requests, and what waits for closures
+    /// of the app. Tasks of the app are its own. And the most that there were at any time, and while time passed: those that
+    /// are cancelled end at the same moment.
+    package var openTasks: (now: Int, most: Int, mostLasting: Int) {
+        state.withLock { ($0.taskCount, $0.mostTasks, $0.mostLastingTasks) }
+    }
 
     /// The longest time for which a client has kept a connection on which nothing could arrive.
     package var longestDeath: Duration {

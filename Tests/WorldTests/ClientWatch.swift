@@ -178,11 +178,16 @@ extension Simulation {
 
     /// Clients that have disconnected have no task any more.
     ///
-    /// - Parameter most: the tasks that they may have had at a time.
-    func requireNoTask(afterAtMost most: Int) throws {
+    /// - Parameters:
+    ///   - most: the tasks that they may have had while time passed.
+    ///   - mostAtOnce: the same with those that were cancelled at a moment and ended at it. Default: `most`.
+    func requireNoTask(afterAtMost most: Int, atOnce mostAtOnce: Int? = nil) throws {
         let tasks = world.openTasks
         try require(tasks.now == 0, "\(tasks.now) tasks of clients have not ended, but all clients have disconnected")
-        try require(tasks.most <= most, "clients had \(tasks.most) tasks at a time, \(most) may be")
+        try require(
+            tasks.mostLasting <= most, "clients had \(tasks.mostLasting) tasks for a time, \(most) may be")
+        let atOnce = mostAtOnce ?? most
+        try require(tasks.most <= atOnce, "clients had \(tasks.most) tasks at once, \(atOnce) may be")
     }
 
     /// Nothing waits for a time any more: clients have disconnected, and messages with a time to live have come to its end.

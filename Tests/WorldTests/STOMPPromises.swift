@@ -183,9 +183,9 @@ enum STOMPPromises {
         try world.require(longest <= .seconds(32), "a client kept a dead connection for \(longest)")
         // One of each client that is used, and one whose last bytes are read.
         try await world.requireNoConnection(afterAtMost: 6)
-        // For each connection an attempt, and the credentials that it waits for.
-        // An open finding: world 20261129002849 has 16 of them, where 12 were enough before.
-        try world.requireNoTask(afterAtMost: 16)
+        // Of each client the attempt that it makes and the one that a hint has begun beside it, and the credentials that each
+        // waits for. The next hint cancels the younger one, which ends at that moment.
+        try world.requireNoTask(afterAtMost: 12, atOnce: 18)
         try world.requireNoAlarm()
     }
 
