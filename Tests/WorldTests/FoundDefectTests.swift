@@ -1,4 +1,5 @@
 import MQTT
+import STOMP
 import Synchronization
 import Testing
 
@@ -284,6 +285,55 @@ import Testing
         #expect(death == .seconds(80))
         // The message arrives after 62.5 s, which the client sees when PINGRESP is late, after 70 s.
         #expect(overdue == .zero)
+    }
+
+    /// World 20261129000385 of the whole interface: a reply came too late, and the ERROR was taken for an answer to UNSUBSCRIBE
+    /// without a doubt.
+    @Test func `An ERROR about a frame without a receipt refuses UNSUBSCRIBE only probably`() async throws {
+        let error = try await Simulation.run(seed: 1, options: Self.quiet) { world in
+            let broker = try await world.startBroker()
+            let client = try STOMPClient(broker.stompURL, clock: world.clock)
+            try await client.connect()
+            let requests = try await client.subscribe(to: "/queue/requests")
+            world.world.changeNetwork { $0.latency = 1_000_000...1_000_000 }
+            try await client.send("answer", to: "/remote-temp-queue/9:replies")
+            let error = await #expect(throws: STOMPError.self) { try await requests.unsubscribe() }
+            await client.disconnect()
+            await broker.stop()
+            return error
+        }
+        let text = "a frame, probably UNSUBSCRIBE from '/queue/requests': the temporary queue"
+        #expect(error?.message.contains(text) == true, "\(error?.message ?? "")")
+    }
+
+    /// World 20261129000256 of the whole interface.
+    @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])
+    func `A session that is discarded over a dead connection is not continued`(version: MQTTVersion) async throws {
+        let (isLeft, isPresent) = try await Simulation.run(seed: 1, options: Self.quiet) { world in
+            let broker = try await world.startBroker()
+            var configuration = Self.session
+            configuration.version = version
+            if version == .v5_0 { configuration.sessionExpiry = .seconds(3600) }
+            let client = try MQTTClient(
+                broker.mqttURL, clientID: "meter", configuration: configuration, clock: world.clock)
+            try await client.connect()
+            for link in world.world.links { link.die(isUp: nil) }
+            try await client.discardSession()
+            let events = client.events
+            let isLeft = broker.hasSession(of: "meter")
+            try await client.connect()
+            await client.disconnect()
+            var isPresent = false
+            for await event in events {
+                if case .connected(let info) = event { isPresent = info.sessionPresent }
+                if case .stateChanged(.disconnected) = event { break }
+            }
+            await broker.stop()
+            return (isLeft, isPresent)
+        }
+        // Before 5.0 another connection discards it.
+        #expect(isLeft == (version == .v5_0))
+        #expect(!isPresent)
     }
 
     /// Seed 2 of the whole interface: the alarm woke the process when the message would have expired, a day later.

@@ -163,9 +163,15 @@ final class STOMPStage: Sendable {
     ]
 
     /// Whether a call may fail like this in a world that loses connections.
+    ///
+    /// The queue of a reply is gone with the connection of its request, which ends the one that replies. That SEND has no receipt,
+    /// so that the ERROR may be taken for the answer to another frame.
     func mayFail(_ error: any Error) -> Bool {
-        let code = (error as? STOMPError)?.code
-        return Self.passing.contains(code)
+        guard let error = error as? STOMPError else { return false }
+        if error.code == .refused, let answer = error.serverError, answer.receiptID == nil {
+            return answer.message.hasPrefix("the temporary queue '") && answer.message.hasSuffix("' is gone")
+        }
+        return Self.passing.contains(error.code)
     }
 
     /// Whether a call was confirmed; a failure has to have a reason that passes.

@@ -64,7 +64,10 @@ extension STOMPError {
             code, Self.withoutFullStop(message) + "." + hint, serverError: serverError, underlying: underlying)
     }
 
-    private static func refusal(of frame: String, _ error: STOMPServerError?) -> String {
+    /// An ERROR without a receipt may be about another frame.
+    private static func refusal(of name: String?, _ error: STOMPServerError?) -> String {
+        let isSure = error.map { $0.receiptID != nil } ?? true
+        let frame = isSure ? name ?? "the frame" : "a frame, probably \(name ?? "this one")"
         let reason = error.map { withoutFullStop($0.description) } ?? "no reason given"
         return
             "The server refused \(frame): \(reason). Before you send it again, check the frame, the server's limits and this user's permissions."
@@ -73,8 +76,7 @@ extension STOMPError {
     /// The same error with the name of the frame, if the server has refused it.
     func naming(_ frame: String) -> STOMPError {
         guard code == .refused, let serverError else { return self }
-        let isNamed = serverError.receiptID != nil
-        return saying(Self.refusal(of: isNamed ? frame : "a frame, probably \(frame)", serverError))
+        return saying(Self.refusal(of: frame, serverError))
     }
 
     /// The end of a wait for a receipt, other than the receipt itself.
@@ -89,7 +91,7 @@ extension STOMPError {
         let advice = "Whether it was processed is unknown: send it again if processing it twice does no harm."
         switch outcome {
         case .refused, .presumablyRefused:
-            self.init(.refused, Self.refusal(of: "the frame", error), serverError: error)
+            self.init(.refused, Self.refusal(of: nil, error), serverError: error)
         case .sessionEnded:
             self.init(
                 .connectionLost,

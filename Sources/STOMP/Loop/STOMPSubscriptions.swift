@@ -240,10 +240,11 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
         case .success:
             ended.route.remainder = ended.remainder
             if let remains = remainderError(ended.route) { answer = .failure(remains) }
-        case .failure(let error):
-            guard error.code == .connectionLost || error.code == .timedOut else { break }
+        case .failure(let error) where error.code == .connectionLost || error.code == .timedOut:
             // Calling again does not send UNSUBSCRIBE again.
             if let unknown = remainderError(ended.route, error) { answer = .failure(unknown) }
+        case .failure(let error):
+            answer = .failure(error.naming("UNSUBSCRIBE from '\(ended.route.destination)'"))
         }
         for call in ended.calls { call.end(answer) }
     }

@@ -281,7 +281,7 @@ import Transport
         let refused = STOMPError(.refused, STOMPServerError(STOMPFrame(.error)))
         #expect(
             refused.message
-                == "The server refused the frame: no reason given. Before you send it again, check the frame, the server's limits and this user's permissions."
+                == "The server refused a frame, probably this one: no reason given. Before you send it again, check the frame, the server's limits and this user's permissions."
         )
         // ERROR may name no receipt.
         #expect(
