@@ -1,4 +1,5 @@
 import MQTT
+import Synchronization
 
 @testable import LoopbackBroker
 
@@ -61,6 +62,35 @@ extension MQTTInterface {
                 stage.require(result == .success || isRepeated, "publishing to \(message.topic) returned \(result)")
             }
         }
+    }
+
+    /// Discards a session. A connection that has died takes DISCONNECT with it; then the next one begins a new session, which
+    /// is discarded as well.
+    private static func discard(_ client: MQTTClient, _ name: String, _ stage: InterfaceStage) async throws {
+        let clock = stage.world.clock
+        let last = Mutex<LoopbackPacket?>(nil)
+        let isDiscarded = Atomic(false)
+        let arrivals = stage.broker.arrivals()
+        let watching = Task {
+            for await arrival in arrivals where arrival.client == name {
+                last.withLock { $0 = arrival.packet }
+                let continues = isDiscarded.load(ordering: .relaxed) && arrival.continuesSession
+                stage.require(!continues, "\(name) continues a session that it has discarded")
+            }
+        }
+        defer { watching.cancel() }
+        for _ in 0..<5 {
+            await client.start()
+            while !client.state.isConnected { try await clock.sleep(for: .milliseconds(500)) }
+            try await stage.retrying("discarding") { () async throws(MQTTError) in try await client.discardSession() }
+            // When the server notices that the last connection has ended, which may have died.
+            for _ in 0..<300 where stage.broker.hasSession(of: name) { try await clock.sleep(for: .seconds(1)) }
+            guard stage.broker.hasSession(of: name) else { return }
+            isDiscarded.store(true, ordering: .relaxed)
+            let wasTold = last.withLock { $0 == .mqtt(.disconnect) }
+            stage.require(!wasTold, "the server has the session of \(name), which was discarded")
+        }
+        stage.broke("the server still has the session of \(name) after five connections")
     }
 
     static let acts: [Act] = [
@@ -494,16 +524,7 @@ extension MQTTInterface {
             }
             _ = try await stage.read(wills, topic)
             try await stage.retrying("unsubscribing") { () async throws(MQTTError) in try await wills.unsubscribe() }
-            await client.start()
-            while !client.state.isConnected { try await stage.world.clock.sleep(for: .milliseconds(500)) }
-            try await stage.retrying("discarding") { () async throws(MQTTError) in try await client.discardSession() }
-            // When the server notices that the last connection has ended, which may have died.
-            for _ in 0..<300 where stage.broker.hasSession(of: name) {
-                try await stage.world.clock.sleep(for: .seconds(1))
-            }
-            stage.require(
-                !stage.broker.hasSession(of: name),
-                "the server has the session of \(name), which was discarded")
+            try await discard(client, name, stage)
             await client.disconnect()
             try await stage.world.requireEnd(of: client)
         },

@@ -6,10 +6,10 @@ import Transport
 extension MQTTClient {
     /// Disconnects and discards the session at both ends: queued and stored messages, and subscriptions.
     ///
-    /// The server is asked to discard it if there is a connection; without one it keeps its side until it expires, or
-    /// until a connection with `cleanStart`. Before 5.0 that takes another connection, with Clean Session, on which nothing
-    /// else is sent. Messages that were not delivered are reported as ``MQTTEvent/undelivered(_:)``. A client that connects
-    /// meanwhile is disconnected again.
+    /// The server is asked to discard it if there is a connection; without one, or if that has died unnoticed, it keeps its
+    /// side until it expires, or until a connection with `cleanStart`, as the next one of this client is with 5.0. Before
+    /// 5.0 that takes another connection, with Clean Session, on which nothing else is sent. Messages that were not delivered
+    /// are reported as ``MQTTEvent/undelivered(_:)``. A client that connects meanwhile is disconnected again.
     /// - Throws: ``MQTTError`` if the store cannot be opened or emptied, for example because another client uses it.
     ///   The server is asked nevertheless, and the contents of the store stay there.
     public nonisolated(nonsending) func discardSession() async throws(MQTTError) {
