@@ -239,8 +239,11 @@ final class STOMPStage: Sendable {
     func end(
         _ destination: String, _ client: STOMPClient, _ reading: Task<[STOMPMessage], any Error>
     ) async throws -> [STOMPMessage] {
-        // What the broker has sent over a dead connection comes back when it notices.
-        if !world.plan.entries.isEmpty { try await world.clock.sleep(for: .seconds(100)) }
+        // What the broker has sent over a dead connection comes back when it notices, and the last message may overtake it.
+        if !world.plan.entries.isEmpty {
+            try await world.faultsHaveEnded()
+            try await world.clock.sleep(for: .seconds(100))
+        }
         let isOver = Atomic(false)
         let waiting = Task {
             defer { isOver.store(true, ordering: .relaxed) }
