@@ -18,16 +18,16 @@ struct InboundOrder: Sendable {
         var ticket: UInt64 = 0
     }
 
-    private var ring: [Entry] = []
-    private var head = 0
+    private(set) var ring: [Entry] = []
+    private(set) var head = 0
     /// The number of entries.
     private(set) var count = 0
     /// The token of the entry at the head; tokens start at 1, because 0 marks a message without acknowledgement.
     private(set) var base: UInt64 = 1
     /// Every entry up to this token counts as answered.
-    private var answeredThrough: UInt64 = 0
+    private(set) var answeredThrough: UInt64 = 0
     /// The number of entries of QoS 2.
-    private var exactlyOnceCount = 0
+    private(set) var exactlyOnceCount = 0
 
     /// QoS 2 messages that the application holds from an earlier connection and has not answered: token to identifier.
     private(set) var carried: [UInt64: UInt16] = [:]

@@ -7,6 +7,7 @@ extension MQTTEngine {
     /// [MQTT 5.0 4.6.0-2]. A token of an earlier connection does no harm.
     /// - Parameter reason: a code of PUBACK or PUBREC; sent in 5.0 only.
     public mutating func acknowledge(_ delivery: UInt64, reason: MQTTReasonCode = .success, at now: Int64) {
+        defer { assert(checkInvariants()) }
         markAcknowledged(delivery, reason: reason, at: now)
         writeAnswers(at: now)
     }
@@ -40,6 +41,7 @@ extension MQTTEngine {
 
     /// Acknowledges messages that arrived one after the other.
     package mutating func acknowledge(_ deliveries: ClosedRange<UInt64>, at now: Int64) {
+        defer { assert(checkInvariants()) }
         var taken: [(UInt64, UInt16)] = []
         session.inbound.answer(deliveries) { token, id in taken.append((token, id)) }
         for (token, id) in taken { recordTaken(id, token, isRefused: false) }
@@ -48,6 +50,7 @@ extension MQTTEngine {
 
     /// Acknowledges every message up to and including a token with success.
     public mutating func acknowledgeAll(through delivery: UInt64, at now: Int64) {
+        defer { assert(checkInvariants()) }
         for (token, id) in session.inbound.carried where token <= delivery {
             _ = session.inbound.removeCarried(token)
             acknowledgeCarried(id, .success, at: now)

@@ -15,6 +15,7 @@ extension MQTTEngine {
         reason: MQTTReasonCode = .continueAuthentication, data: [UInt8]?, properties: MQTTProperties = [],
         at now: Int64
     ) throws(MQTTUsageError) {
+        defer { assert(checkInvariants()) }
         guard version.hasProperties else {
             throw .authIsNotInThisVersion(version)
         }

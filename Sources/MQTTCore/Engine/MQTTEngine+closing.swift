@@ -13,6 +13,7 @@ extension MQTTEngine {
     public mutating func disconnect(
         reason: MQTTReasonCode = .normalDisconnection, properties: MQTTProperties = [], at now: Int64
     ) throws(MQTTUsageError) {
+        defer { assert(checkInvariants()) }
         guard phase.isOpen else { throw .cannotSend("DISCONNECT", in: phase) }
         if version.hasProperties {
             try checkExpiry(properties)
@@ -79,6 +80,7 @@ extension MQTTEngine {
         reason: MQTTReasonCode = .normalDisconnection, properties: MQTTProperties = [], within limit: Int64,
         at now: Int64, into effects: inout MQTTEffects
     ) throws(MQTTUsageError) {
+        defer { assert(checkInvariants()) }
         guard phase.isOpen else { throw .cannotSend("DISCONNECT", in: phase) }
         if version.hasProperties { try checkDisconnect(reason: reason, properties: properties) }
         connectionEnd = .unrelated
@@ -102,8 +104,11 @@ extension MQTTEngine {
             || sessionEndsWithConnection && session.window.awaitsExactlyOnce
         guard !isUnfinished || now >= leaving.deadline else { return }
         self.leaving.value = nil
-        // Cannot throw: reason and properties were checked when the connection began to end.
-        try? disconnect(reason: leaving.reason, properties: leaving.properties, at: now)
+        do throws(MQTTUsageError) {
+            try disconnect(reason: leaving.reason, properties: leaving.properties, at: now)
+        } catch {
+            assertionFailure("DISCONNECT cannot be written, which was checked when the connection began to end.")
+        }
         phase = .closing
     }
 

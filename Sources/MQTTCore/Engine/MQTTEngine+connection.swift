@@ -10,6 +10,7 @@ extension MQTTEngine {
     /// - Throws: ``MQTTUsageError/Code/alreadyConnected``, or ``MQTTUsageError/Code/invalidConfiguration`` if the configuration
     ///   cannot be written in CONNECT.
     public mutating func connectionOpened(at now: Int64, deadline: Int64? = nil) throws(MQTTUsageError) {
+        defer { assert(checkInvariants()) }
         guard phase == .closed else {
             throw .connectionIsOpen
         }
@@ -40,6 +41,7 @@ extension MQTTEngine {
     /// The connection is gone, for whatever reason. Requests without an answer fail; messages in flight stay for the
     /// next connection.
     public mutating func connectionClosed(at now: Int64, into effects: inout MQTTEffects) {
+        defer { assert(checkInvariants()) }
         guard phase != .closed else { return }
         // CONNACK may have been on its way, also if it was not awaited any longer: then the server has a session that we began.
         if opening.value != nil && !isServer {

@@ -21,6 +21,7 @@ extension MQTTEngine {
         topic: String, payload: [UInt8], qos: QoS = .atMostOnce, retain: Bool = false,
         properties: MQTTProperties = [], token: UInt64 = 0, at now: Int64
     ) throws(MQTTUsageError) -> MQTTPublishOutcome {
+        defer { assert(checkInvariants()) }
         if !properties.isEmpty { try check(properties) }
         let head = PublishHead(topic: topic, flags: MQTTPublishFlags(qos, retain: retain))
         if messagesMayLeave { return try publishNow(head, payload, properties, token, now) }
@@ -178,7 +179,9 @@ extension MQTTEngine {
     ///
     /// - Parameter topic: the topic of the message; nil for any.
     public mutating func dropOldestQueued(to topic: String? = nil) -> UInt64? {
+        defer { assert(checkInvariants()) }
         guard let index = session.window.firstUnsent(to: topic) else { return nil }
+        assert(session.window.slots[Int(index)].kind == .queued, "A full queue drops a message that was sent.")
         let token = session.window.slots[Int(index)].token
         dropQueued(at: index)
         return token
@@ -187,6 +190,7 @@ extension MQTTEngine {
     /// Takes a message that was never sent out of the queue, without a completion. Returns false if it was sent, or nothing is
     /// known of it.
     package mutating func withdraw(_ token: UInt64, into effects: inout MQTTEffects) -> Bool {
+        defer { assert(checkInvariants()) }
         guard let index = session.window.unsent(token) else { return false }
         dropQueued(at: index)
         reportRoom(&effects)
@@ -201,6 +205,7 @@ extension MQTTEngine {
     /// Takes messages whose token meets the condition out of the queue; they end without a completion. For callers that
     /// have told their publishers of a failure. Messages in flight belong to the session.
     package mutating func dropQueued(where isDropped: (UInt64) -> Bool, into effects: inout MQTTEffects) {
+        defer { assert(checkInvariants()) }
         for index in session.window.queue.indices(session.window.slots) {
             guard isDropped(session.window.slots[Int(index)].token) else { continue }
             dropQueued(at: index)

@@ -24,6 +24,7 @@ extension MQTTEngine {
         _ bytes: RawSpan, from start: Int = 0, at now: Int64, into effects: inout MQTTEffects,
         knowing topics: borrowing TopicTable
     ) -> Int {
+        defer { assert(checkInvariants()) }
         guard phase != .closed, phase != .closing else { return bytes.byteCount }
         if effects.messages.isEmpty { inboundAliases.beginRead() }
         // Any byte is a sign of life for a client; a server requires whole packets within the keep alive [MQTT 5.0 3.1.2-22].

@@ -74,6 +74,7 @@ extension MQTTEngine {
         isExactlyOnce: @autoclosure () -> Bool = false, count: Int, token: UInt64, at now: Int64,
         _ packet: (UInt16) -> MQTTPacket
     ) throws(MQTTUsageError) {
+        defer { assert(checkInvariants()) }
         guard let id = session.window.reserveID() else { throw .noPacketIdentifierIsFree }
         let start = output.count
         do throws(MQTTUsageError) {
@@ -161,6 +162,7 @@ extension MQTTEngine {
     /// Needed once after each ``MQTTEngineEvent/Kind/connected(_:)`` if ``MQTTEngineConfiguration/subscribesFirst`` is
     /// set. Messages are sent after the last SUBACK, whatever its codes, or now if there was nothing to subscribe.
     public mutating func subscriptionsSent(at now: Int64, into effects: inout MQTTEffects) {
+        defer { assert(checkInvariants()) }
         guard subscribingStage == .writing else { return }
         missingSubscriptionsSent -= 1
         guard missingSubscriptionsSent == 0 else { return }

@@ -29,6 +29,7 @@ extension MQTTEngine {
     /// does it between ``MQTTEngineEvent/Kind/connectReceived(_:)`` and
     /// ``acceptConnection(sessionPresent:properties:at:into:)``.
     public mutating func replaceSession(_ session: MQTTSession) throws(MQTTUsageError) -> MQTTSession {
+        defer { assert(checkInvariants()) }
         guard phase != .connected else {
             throw .sessionToReplaceIsInUse
         }
@@ -47,6 +48,7 @@ extension MQTTEngine {
     public mutating func acceptConnection(
         sessionPresent: Bool, properties: MQTTProperties = [], at now: Int64, into effects: inout MQTTEffects
     ) throws(MQTTUsageError) {
+        defer { assert(checkInvariants()) }
         guard isServer else { throw .isSentByServers("CONNACK") }
         guard phase == .deciding else { throw .cannotSend("CONNACK", in: phase) }
         let opening = opening.value ?? MQTTOpening()
@@ -98,6 +100,7 @@ extension MQTTEngine {
     public mutating func refuseConnection(
         _ reason: MQTTReasonCode, properties: MQTTProperties = [], at now: Int64
     ) throws(MQTTUsageError) {
+        defer { assert(checkInvariants()) }
         guard isServer else { throw .isSentByServers("CONNACK") }
         guard phase == .deciding else { throw .cannotSend("CONNACK", in: phase) }
         guard reason.isError else { throw .isNotRefusal(reason) }

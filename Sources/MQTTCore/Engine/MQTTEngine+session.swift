@@ -47,6 +47,7 @@ extension MQTTEngine {
     /// ``MQTTPublishCompletion/Outcome/discarded``. Only without a connection; the server keeps its side until a
     /// connection with Clean Start.
     public mutating func discardSession(into effects: inout MQTTEffects) throws(MQTTUsageError) {
+        defer { assert(checkInvariants()) }
         guard phase == .closed else {
             throw .sessionToDiscardIsInUse
         }
@@ -55,6 +56,7 @@ extension MQTTEngine {
 
     /// Continues with a session that was restored from a store. Only without a connection.
     package mutating func restore(_ session: MQTTSession) {
+        defer { assert(checkInvariants()) }
         let old = self.session
         self.session = session
         // The store holds all of it.

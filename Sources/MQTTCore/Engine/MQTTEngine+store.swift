@@ -14,6 +14,7 @@ extension MQTTEngine {
 
     /// The records up to and including a ticket are stored: what waited for them is written.
     public mutating func persisted(through ticket: UInt64, at now: Int64, into effects: inout MQTTEffects) {
+        defer { assert(checkInvariants()) }
         guard ticket > persistedTicket else { return }
         persistedTicket = min(ticket, lastTicket)
         if phase == .connecting, let opening = opening.value, opening.heldConnectTicket <= persistedTicket {

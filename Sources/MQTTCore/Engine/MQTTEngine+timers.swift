@@ -24,6 +24,7 @@ extension MQTTEngine {
     public mutating func handleTimeout(
         at now: Int64, progress: OutputProgress = OutputProgress(), into effects: inout MQTTEffects
     ) {
+        defer { assert(checkInvariants()) }
         if now >= expiryDeadline { dropExpired(at: now, into: &effects) }
         switch phase {
         case .closed, .closing: return
@@ -116,7 +117,10 @@ extension MQTTEngine {
         if mayFollow(within: options.value.acknowledgementTimeout, at: now), acknowledgementWait.postpone(at: now) {
             return probe(progress, at: now)
         }
-        guard let oldest = session.window.oldestExchange else { return acknowledgementWait.restart(at: now) }
+        guard let oldest = session.window.oldestExchange else {
+            assertionFailure("An acknowledgement is late although none is awaited.")
+            return acknowledgementWait.restart(at: now)
+        }
         let silence = acknowledgementWait.gaveUp()
         fail(.acknowledgementTimeout(topic: oldest.topic, oldest.qos, after: silence), nil, into: &effects)
     }

@@ -220,8 +220,11 @@ public struct MQTTEngine: ~Copyable, Sendable {
         return expiryDeadline != .max
     }
 
-    private mutating func updateMessagesMayLeave() {
-        messagesMayLeave = phase == .connected && subscribingStage == .done && !isCareful && !isPaced
+    private mutating func updateMessagesMayLeave() { messagesMayLeave = computedMessagesMayLeave }
+
+    /// What ``messagesMayLeave`` notes.
+    var computedMessagesMayLeave: Bool {
+        phase == .connected && subscribingStage == .done && !isCareful && !isPaced
     }
 
     /// An engine that resumes a session.

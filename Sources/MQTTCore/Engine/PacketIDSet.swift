@@ -5,7 +5,7 @@
 /// that is rotated through starts small and doubles when it is more than half full, which keeps the tables of a quiet
 /// connection small and a search short.
 struct PacketIDSet: Sendable {
-    private var words: [UInt64] = []
+    private(set) var words: [UInt64] = []
     private var cursor = 1
     /// The number of identifiers in use.
     private(set) var count = 0
@@ -78,7 +78,7 @@ struct PacketIDSet: Sendable {
 /// A set of packet identifiers that takes the room of a reference while it is empty and at most 8 KiB.
 struct PacketIDBits: Sendable {
     /// The number of identifiers in the set, and from the second word on the identifiers.
-    private var words: [UInt64] = []
+    private(set) var words: [UInt64] = []
 
     /// The number of identifiers in the set.
     var count: Int { words.isEmpty ? 0 : Int(words[0]) }

@@ -18,11 +18,11 @@ struct QueueIndex: Sendable {
         }
     }
 
-    private var tokens: [UInt64: Int32]?
-    private var topics: [ByteKey: Ring<Entry>]?
+    private(set) var tokens: [UInt64: Int32]?
+    private(set) var topics: [ByteKey: Ring<Entry>]?
     /// How many entries `topics` has.
-    private var topicEntryCount = 0
-    private var expiries = Heap<Entry>()
+    private(set) var topicEntryCount = 0
+    private(set) var expiries = Heap<Entry>()
 
     // MARK: The queue changes
 
@@ -74,12 +74,12 @@ struct QueueIndex: Sendable {
     /// The oldest message to a topic that was never sent.
     mutating func first(to topic: String, _ queue: SlotChain, _ slots: [OutboundSlot]) -> Int32? {
         if topics == nil {
-            topics = [:]
+            (topics, topicEntryCount) = ([:], 0)
             for index in queue.indices(slots) where slots[Int(index)].kind == .queued {
                 let slot = slots[Int(index)]
                 topics?[ByteKey(slot.head.topic), default: Ring()].append(Self.entry(index, slot))
+                topicEntryCount += 1
             }
-            topicEntryCount = queue.count
         }
         let name = ByteKey(topic)
         while let entry = topics?[name]?.first {

@@ -1,3 +1,5 @@
+import MessagingWire
+
 /// The outgoing half of a session: the messages in flight, in the order of their first sending, the queue behind them,
 /// and the requests that await an answer.
 ///
@@ -15,15 +17,17 @@
 struct SendWindow: Sendable {
     var ids = PacketIDSet()
     /// The slot of each identifier in use; -1 for none. Grows up to the largest identifier that was used.
-    private var slotOfID: [Int32] = []
+    private(set) var slotOfID: [Int32] = []
     var slots: [OutboundSlot] = []
-    private var free: [Int32] = []
+    private(set) var free: [Int32] = []
 
     private(set) var published = SlotChain()
     private(set) var received = SlotChain()
     private(set) var queue = SlotChain()
     private(set) var requests = SlotChain()
     private(set) var lateRequests = SlotChain()
+    /// Here because there is room for it.
+    var pace = InvariantPace()
 
     /// The places of the window that are taken on this connection.
     var used: Int {
@@ -33,11 +37,11 @@ struct SendWindow: Sendable {
     }
     /// The bytes of the messages in the queue.
     private(set) var queuedBytes = 0
-    private var index = QueueIndex()
+    private(set) var index = QueueIndex()
 
     // Small fields stand together, as in the engine.
 
-    private var usedCount: Int32 = 0
+    private(set) var usedCount: Int32 = 0
     /// The messages that took a place since the output was emptied: they are in it.
     private(set) var untakenCount: Int32 = 0
     /// Counts connections, to know which messages hold a place of the window on this one.
@@ -48,9 +52,9 @@ struct SendWindow: Sendable {
     private(set) var queuedAtMostOnceCount: Int32 = 0
     /// The first message of the queue that may lack an identifier: those before are of QoS 0 or have one.
     /// -1 if that is all of them.
-    private var unidentified: Int32 = -1
+    private(set) var unidentified: Int32 = -1
     /// The first message of the queue behind those that were sent in a lost session; -1 for none.
-    private var firstNew: Int32 = -1
+    private(set) var firstNew: Int32 = -1
     /// The messages of the queue before `unidentified` that have an identifier.
     private(set) var identifiedCount: Int32 = 0
     private(set) var lastSequence: UInt64 = 0
@@ -109,6 +113,7 @@ struct SendWindow: Sendable {
     /// Reserves the identifier of a message that is abandoned, so that no other message gets it; nil if it has none.
     mutating func retireID(of index: Int32) -> UInt16? {
         let id = slots[Int(index)].head.packetID
+        assert(id != 0, "A message was sent without an identifier.")
         guard id != 0 else { return nil }
         slotOfID[Int(id)] = -1
         slots[Int(index)].head.packetID = 0
@@ -155,7 +160,10 @@ struct SendWindow: Sendable {
     mutating func reserveID() -> UInt16? { ids.reserve() }
 
     /// Gives an identifier back that was never written.
-    mutating func releaseID(_ id: UInt16) { ids.release(id) }
+    mutating func releaseID(_ id: UInt16) {
+        assert(ids.contains(id) && slot(of: id) < 0, "An identifier is given back that was not taken, or is used.")
+        ids.release(id)
+    }
 
     /// Records a message of QoS 1 or 2 that was written under a reserved identifier.
     mutating func recordSent(
@@ -176,6 +184,7 @@ struct SendWindow: Sendable {
     /// Moves the first message of the queue, written under a reserved identifier, into the window.
     mutating func recordFirstQueuedSent(_ id: UInt16) {
         let index = queue.first
+        assert(index >= 0 && !slots[Int(index)].head.flags.isAtMostOnce, "Another message was sent than the first one.")
         leaveQueue(index)
         enterWindow(index, id)
     }
@@ -240,6 +249,7 @@ struct SendWindow: Sendable {
 
     /// Removes a message from the queue.
     mutating func dropQueued(_ index: Int32) {
+        assert(slots[Int(index)].isInQueue, "A message is dropped from the queue that is not in it.")
         leaveQueue(index)
         giveBack(index)
     }
@@ -259,6 +269,7 @@ struct SendWindow: Sendable {
 
     /// Counts the message at `resend` as sent on this connection and goes to the next one.
     mutating func recordResent() {
+        assert(resend >= 0, "A message was sent again that did not wait for it.")
         slots[Int(resend)].connection = connection
         used += 1
         untakenCount &+= 1
@@ -269,6 +280,7 @@ struct SendWindow: Sendable {
 
     /// PUBREC came: the message waits for PUBCOMP and keeps its place in the window [MQTT 5.0 4.9.0-1].
     mutating func markReceived(_ index: Int32, _ reason: MQTTReasonCode) {
+        assert(slots[Int(index)].kind == .published, "PUBREC was taken for a message that does not await it.")
         if resend == index { resend = slots[Int(index)].next }
         published.remove(index, &slots)
         slots[Int(index)].kind = .received
@@ -278,6 +290,7 @@ struct SendWindow: Sendable {
 
     /// The message is done: its identifier is free, and its place if it had one on this connection.
     mutating func finish(_ index: Int32) {
+        assert(slots[Int(index)].isInFlight, "A message is done that was not in flight.")
         if slots[Int(index)].kind == .received {
             received.remove(index, &slots)
         } else {
@@ -315,6 +328,7 @@ struct SendWindow: Sendable {
 
     /// The request is answered or will never be.
     mutating func finishRequest(_ index: Int32) {
+        assert(slots[Int(index)].isRequest, "An answer was taken for a request that is none.")
         if slots[Int(index)].isLate {
             lateRequests.remove(index, &slots)
         } else {
@@ -325,6 +339,7 @@ struct SendWindow: Sendable {
 
     /// Records that a request was reported as late.
     mutating func markLate(_ index: Int32) {
+        assert(slots[Int(index)].isRequest && !slots[Int(index)].isLate, "A request is late that does not wait.")
         requests.remove(index, &slots)
         slots[Int(index)].isLate = true
         lateRequests.append(index, &slots)
