@@ -5,7 +5,7 @@ import MessagingWire
 ///
 /// Numbers rise over the life of the engine, so that a RECEIPT of an earlier connection never fits.
 struct ReceiptTable {
-    private struct Slot {
+    struct Slot {
         var token: UInt64
         var deadline: Int64
         /// For how long we had read when the frame was written, if its receipt counts also when it is read too late;
@@ -22,16 +22,16 @@ struct ReceiptTable {
     }
 
     /// A ring; its size is a power of two.
-    private var ring: [Slot] = []
-    private var head = 0
+    private(set) var ring: [Slot] = []
+    private(set) var head = 0
     private var used = 0
     /// The number of the slot at `head`.
     private var first: UInt64 = 1
     /// The numbers of receipts whose ids the user of SUBSCRIBE has chosen, by the bytes of these ids, until they arrive.
-    private var named: [[UInt8]: UInt64] = [:]
+    private(set) var named: [[UInt8]: UInt64] = [:]
 
     /// In the order of their numbers.
-    private var unread: [Unread] = []
+    private(set) var unread: [Unread] = []
 
     /// Receipts awaited now.
     private(set) var pending = 0

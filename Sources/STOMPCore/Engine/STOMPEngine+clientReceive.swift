@@ -172,7 +172,10 @@ extension STOMPEngine {
         if phase == .connecting { return fail(failure, waits: .connectionLost, into: &effects) }
         // ERROR does not refuse a COMMIT whose receipt has arrived: it is unknown whether its messages arrived.
         for number in transactionReceipts.heldBack {
-            guard let token = receipts.take(number) else { continue }
+            guard let token = receipts.take(number) else {
+                assertionFailure("A COMMIT waits for its frames, and nothing waits for it.")
+                continue
+            }
             effects.completions.append(STOMPReceiptCompletion(token: token, outcome: .sessionEnded))
         }
         let isNamed = scanner.receiptID.isSet || (phase == .connected && scanner.subscription.isSet)

@@ -11,6 +11,7 @@ extension STOMPEngine {
     /// - Throws: what ``STOMPEngineConfiguration/checkConnect()`` throws; then nothing is written and no connection is
     ///   begun.
     public mutating func connectionOpened(at now: Int64, deadline: Int64? = nil) throws(STOMPUsageError) {
+        defer { assert(checkInvariants()) }
         let connect = role == .client ? try configuration.connect.encoded() : []
         clearConnection()
         limits = configuration.limits.clamped
@@ -22,6 +23,7 @@ extension STOMPEngine {
 
     /// The stream has ended, by whomever. All waits end; one end is reported unless it was before.
     public mutating func connectionClosed(at now: Int64, into effects: inout STOMPEffects) {
+        defer { assert(checkInvariants()) }
         let isReported = phase == .closed || phase == .closing
         if !isReported { endByClosing(at: now, into: &effects) }
         clearConnection()
@@ -30,7 +32,7 @@ extension STOMPEngine {
 
     private mutating func endByClosing(at now: Int64, into effects: inout STOMPEffects) {
         switch phase {
-        case .closed, .closing: break
+        case .closed, .closing: assertionFailure("The end of a connection is reported twice.")
         case .leaving:
             // The RECEIPT may never come; the end of the stream after DISCONNECT is a success (STOMP 1.2
             // "Connection Lingering").
@@ -91,6 +93,7 @@ extension STOMPEngine {
     public mutating func handleTimeout(
         at now: Int64, progress: OutputProgress = OutputProgress(), into effects: inout STOMPEffects
     ) {
+        defer { assert(checkInvariants()) }
         guard phase != .closed else { return }
         if now >= phaseDeadline { handlePhaseTimeout(at: now, into: &effects) }
         guard phase.isOpen else { return }

@@ -16,6 +16,7 @@ extension STOMPEngine {
     package mutating func receive(
         _ bytes: RawSpan, from start: Int, at now: Int64, into effects: inout STOMPEffects
     ) -> Int {
+        defer { assert(checkInvariants()) }
         guard phase != .closed, phase != .closing else { return bytes.byteCount }
         if bytes.byteCount - start > bytesLeft { timing.read(at: now) }
         var base = start

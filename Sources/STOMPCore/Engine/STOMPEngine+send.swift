@@ -24,6 +24,7 @@ extension STOMPEngine {
         _ destination: String, _ headers: STOMPHeaders, _ body: RawSpan, whole: [UInt8]?, _ receiptToken: UInt64?,
         _ transaction: STOMPTransaction?, omitsContentLength: Bool, at now: Int64
     ) throws(STOMPUsageError) {
+        defer { assert(checkInvariants()) }
         try requireConnected()
         try require(!destination.isEmpty, else: .destinationIsEmpty())
         try checkHeaders(headers, ReservedHeaders.send)

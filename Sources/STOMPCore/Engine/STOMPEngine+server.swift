@@ -8,6 +8,7 @@ extension STOMPEngine {
         session: String? = nil, server: String? = nil, heartBeat offered: STOMPHeartBeat = .none,
         headers: STOMPHeaders = [:], at now: Int64
     ) throws(STOMPUsageError) {
+        defer { assert(checkInvariants()) }
         try requireServer(phase == .deciding, else: .noConnectToAnswer(in: phase))
         let version = version
         let offersBeats = peerHeartBeat != .none || offered != .none
@@ -37,6 +38,7 @@ extension STOMPEngine {
         message: String, receiptID: String? = nil, headers: STOMPHeaders = [:], body: [UInt8] = [],
         closes: Bool = true, at now: Int64
     ) throws(STOMPUsageError) {
+        defer { assert(checkInvariants()) }
         try requireServer(phase != .closed && phase != .closing, else: .noConnectionForError(in: phase))
         let room = FrameWriter.room(for: message) + FrameWriter.room(for: receiptID ?? "") + 96
         // Before CONNECT is accepted no version is agreed on, so nothing in this ERROR may depend on one.

@@ -14,6 +14,7 @@ extension STOMPEngine {
         id: String, destination: String, acknowledgement: STOMPAckMode = .auto, headers: STOMPHeaders = [:],
         token: UInt64, receiptToken: UInt64? = nil, isAnswered: Bool = true, at now: Int64
     ) throws(STOMPUsageError) {
+        defer { assert(checkInvariants()) }
         try requireConnected()
         try require(token != STOMPMessageRecord.unmatched, else: .tokenIsReserved(token))
         try require(
@@ -52,6 +53,7 @@ extension STOMPEngine {
     public mutating func expectMessages(
         subscription id: String, destination: String, token: UInt64
     ) throws(STOMPUsageError) {
+        defer { assert(checkInvariants()) }
         try requireConnected()
         let wireID = wireForm(id)
         try require(subscriptions.index(of: wireID) == nil, else: .subscriptionExists(id))
@@ -66,6 +68,7 @@ extension STOMPEngine {
     public mutating func unsubscribe(
         id: String, headers: STOMPHeaders = [:], receiptToken: UInt64? = nil, at now: Int64
     ) throws(STOMPUsageError) -> Int {
+        defer { assert(checkInvariants()) }
         try requireConnected()
         guard let index = subscriptions.index(of: wireForm(id)) else { throw .subscriptionIsUnknown(id) }
         try writeFrame(
@@ -111,6 +114,7 @@ extension STOMPEngine {
         messageHeaders: RawSpan, connection: UInt32, message: STOMPMessageNumber? = nil, headers: STOMPHeaders = [:],
         transaction: STOMPTransaction? = nil, receiptToken: UInt64? = nil, at now: Int64
     ) throws(STOMPUsageError) {
+        defer { assert(checkInvariants()) }
         let place = try acknowledge(
             "ACK", messageHeaders, connection, message, headers, transaction, receiptToken, at: now)
         if let message, let place { answered(message, at: place, in: transaction) }
@@ -125,6 +129,7 @@ extension STOMPEngine {
         messageHeaders: RawSpan, connection: UInt32, message: STOMPMessageNumber? = nil, headers: STOMPHeaders = [:],
         transaction: STOMPTransaction? = nil, receiptToken: UInt64? = nil, at now: Int64
     ) throws(STOMPUsageError) {
+        defer { assert(checkInvariants()) }
         try require(version.hasNegativeAcknowledgement, else: .hasNoNack)
         try require(!profile.acknowledgesRejected, else: .acknowledgesRejected(profile))
         let place = try acknowledge(

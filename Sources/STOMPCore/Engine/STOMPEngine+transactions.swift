@@ -27,6 +27,7 @@ extension STOMPEngine {
     public mutating func begin(
         named name: String? = nil, headers: STOMPHeaders = [:], receiptToken: UInt64? = nil, at now: Int64
     ) throws(STOMPUsageError) -> STOMPTransaction {
+        defer { assert(checkInvariants()) }
         try requireConnected()
         if let name {
             try require(
@@ -54,6 +55,7 @@ extension STOMPEngine {
     public mutating func commit(
         _ transaction: STOMPTransaction, headers: STOMPHeaders = [:], receiptToken: UInt64? = nil, at now: Int64
     ) throws(STOMPUsageError) {
+        defer { assert(checkInvariants()) }
         try requireConnected()
         try check(transaction)
         let number = receipts.nextNumber
@@ -73,6 +75,7 @@ extension STOMPEngine {
     public mutating func abort(
         _ transaction: STOMPTransaction, headers: STOMPHeaders = [:], receiptToken: UInt64? = nil, at now: Int64
     ) throws(STOMPUsageError) {
+        defer { assert(checkInvariants()) }
         try requireConnected()
         try check(transaction)
         try writeTransaction("ABORT", transaction, headers, receiptToken, at: now)
@@ -119,6 +122,7 @@ extension STOMPEngine {
     /// Before CONNECTED there is no session to end: the stream is closed at the next `handleTimeout`, which is due at
     /// once. Calling it again, or without a connection, changes nothing.
     public mutating func disconnect(headers: STOMPHeaders = [:], at now: Int64) throws(STOMPUsageError) {
+        defer { assert(checkInvariants()) }
         try require(role == .client, else: .onlyClientsDisconnect)
         switch phase {
         case .closed, .leaving, .closing: return

@@ -101,6 +101,8 @@ public struct STOMPEngine: ~Copyable, Sendable {
     var transactions: [UInt32: OpenTransaction] = [:]
     var transactionReceipts = TransactionReceipts()
     var nextTransaction: UInt32 = 1
+    /// Here because there is room for it.
+    var pace = InvariantPace()
     /// The receipt of DISCONNECT.
     var disconnectReceipt: UInt64?
     /// What the client of a server side promised and asked.

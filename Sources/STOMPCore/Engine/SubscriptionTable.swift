@@ -41,7 +41,7 @@ struct SubscriptionTable {
 
     private(set) var entries: [Entry] = []
     /// Indices into `entries`, -1 where free; a power of two, at most half full.
-    private var slots: [Int32] = []
+    private(set) var slots: [Int32] = []
     private var lastHit = 0
 
     mutating func removeAll() {

@@ -10,16 +10,16 @@ import MessagingWire
 /// time-out, because a transaction may be open for any time.
 struct TransactionReceipts: Sendable {
     /// Awaited frames, by the numbers of their receipts, with the numbers of their transactions.
-    private var frames: [UInt64: UInt32] = [:]
+    private(set) var frames: [UInt64: UInt32] = [:]
     /// The number of them in each transaction.
-    private var awaited: [UInt32: Int] = [:]
+    private(set) var awaited: [UInt32: Int] = [:]
     /// The receipts of COMMIT frames that were written while other frames were awaited, by their transactions.
-    private var commits: [UInt32: UInt64] = [:]
+    private(set) var commits: [UInt32: UInt64] = [:]
     /// The transactions by these receipts, and whether the receipt has arrived.
-    private var committed: [UInt64: (transaction: UInt32, isReceived: Bool)] = [:]
+    private(set) var committed: [UInt64: (transaction: UInt32, isReceived: Bool)] = [:]
     private var last: UInt64 = 0
     /// The tokens of frames whose transaction was aborted, until the next effects report them.
-    private var abortedTokens: [UInt64] = []
+    private(set) var abortedTokens: [UInt64] = []
 
     /// Set in the numbers that are apart from those of the ``ReceiptTable``.
     private static let apart: UInt64 = 1 << 63
@@ -89,6 +89,7 @@ struct TransactionReceipts: Sendable {
     /// The receipt with this number arrived. Returns that of the COMMIT whose wait is over now.
     mutating func received(_ receipt: UInt64) -> UInt64? {
         guard let transaction = frames.removeValue(forKey: receipt) else { return nil }
+        assert(awaited[transaction] != nil, "A frame is awaited for a transaction that awaits none.")
         let left = (awaited[transaction] ?? 1) - 1
         awaited[transaction] = left > 0 ? left : nil
         guard left <= 0, let commit = commits.removeValue(forKey: transaction) else { return nil }

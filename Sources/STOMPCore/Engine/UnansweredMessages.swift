@@ -17,16 +17,19 @@ public struct STOMPMessageNumber: Sendable, Hashable {
 /// has rejected alone. In mode `client-individual` each has a bit; words without a bit are not stored, so that the memory
 /// follows the messages that are unanswered, which the broker's prefetch bounds.
 struct UnansweredMessages: Sendable {
-    private let isCumulative: Bool
+    let isCumulative: Bool
     /// The number that the next message gets.
     private(set) var next: UInt64 = 0
     /// The answers that were given, those of open transactions included.
-    private var given = Answers()
+    private(set) var given = Answers()
     /// In mode `client`: the open transaction that has answered, and the answers that count without it.
-    private var open: (transaction: UInt32, rest: Answers)?
+    private(set) var open: (transaction: UInt32, rest: Answers)?
 
     /// The number of messages that are unanswered.
     var count: Int { Int(next) - given.count }
+
+    /// In mode `client`: the open transaction that has answered.
+    var openTransaction: UInt32? { open?.transaction }
 
     init(_ mode: STOMPAckMode) { isCumulative = mode == .client }
 
@@ -53,7 +56,7 @@ struct UnansweredMessages: Sendable {
             return
         }
         if let transaction {
-            assert(!isHeld(against: transaction))
+            assert(!isHeld(against: transaction), "Two open transactions answer in mode client.")
             if open == nil { open = (transaction, given) }
         } else {
             open?.rest.add(number, alone: alone)
@@ -80,12 +83,12 @@ struct UnansweredMessages: Sendable {
 }
 
 /// Which messages of a subscription are answered.
-private struct Answers: Sendable {
+struct Answers: Sendable {
     /// In mode `client`: the messages below this number are.
     private(set) var end: UInt64 = 0
     /// In mode `client-individual`: bits of unanswered messages, 64 in each word. In mode `client`: of those that were
     /// answered alone, from `end` on.
-    private var words: [UInt64: UInt64] = [:]
+    private(set) var words: [UInt64: UInt64] = [:]
     /// The number of messages that are answered.
     var count = 0
 
