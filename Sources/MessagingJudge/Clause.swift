@@ -49,6 +49,8 @@ package enum Clause: String, Sendable, CaseIterable, CustomStringConvertible {
     case expiryNotReduced
     case willChanged
     case sessionExpiryChanged
+    case connectChanged
+    case releaseNotCounted
     case needlessSubscribe
     case subscriptionIdentifierChanged
 
@@ -150,6 +152,8 @@ package enum Clause: String, Sendable, CaseIterable, CustomStringConvertible {
         case .expiryNotReduced: .promise("v5 3.3.2.3.3")
         case .willChanged: .promise("v5 and v3 3.1.2.5")
         case .sessionExpiryChanged: .promise("v5 3.1.2.11.2")
+        case .connectChanged: .promise("v5 3.1.2.10 and 3.1.2.11, v3 3.1.2.10")
+        case .releaseNotCounted: .promise("v5 4.9")
         case .needlessSubscribe: .promise("v5 and v3 3.8.4")
         case .subscriptionIdentifierChanged: .promise("v5 3.8.2.1.2")
         case .malformedFrame: Entry("STOMP 1.0 to 1.2, the rule is in the reason")

@@ -227,6 +227,10 @@ import Testing
 
     private static let held = v5.subscribe(1, identifier: 4).client(.pingreq).lost
 
+    /// One message was released on the connection before, and is again where the server accepts two.
+    private static let releasedOfTwo = received.client(.pubrel(.answer(1))).lost
+        .connected(present: true, allowing: [.receiveMaximum(2)]).client(.pubrel(.answer(1)))
+
     static let promiseCases: [Case] = [
         Case(
             .repetitionOnSameConnection, breaks: v3.publish(1).publish(1, dup: true),
@@ -261,6 +265,18 @@ import Testing
         Case(
             .sessionExpiryChanged, breaks: v5.lost.connected(expiry: 99),
             keeps: v5.lost.connected().client(.disconnect(.init())).lost.connected(expiry: 99)),
+        Case(
+            .connectChanged, breaks: MQTTScript().connected(with: [.receiveMaximum(9)]).lost.connected(present: true),
+            keeps: MQTTScript().connected(with: [.receiveMaximum(9)]).lost
+                .connected(present: true, with: [.receiveMaximum(9)])),
+        Case(
+            .connectChanged, breaks: v3.lost.connected(keepAlive: 61),
+            keeps: v3.client(.disconnect(.init())).lost.connected(keepAlive: 61)),
+        Case(
+            .releaseNotCounted,
+            breaks: releasedOfTwo.publish(3).publish(4),
+            keeps: releasedOfTwo.publish(3).server(.pubcomp(.answer(1))).publish(4).server(.puback(.answer(3))).publish(
+                5)),
         Case(
             .needlessSubscribe,
             breaks: held.connected(present: true).subscribe(1, identifier: 4).lost.connected(present: true)

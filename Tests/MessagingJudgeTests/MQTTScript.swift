@@ -47,17 +47,18 @@ struct MQTTScript {
     /// CONNECT of the client `c` with a session, and the server's answer.
     func connected(
         present: Bool = false, clean: Bool = false, keepAlive: UInt16 = 60, expiry: UInt32? = 100,
-        will: MQTTWill? = nil,
+        will: MQTTWill? = nil, with more: MQTTProperties = [],
         allowing properties: MQTTProperties = []
     ) -> MQTTScript {
-        connect(clean: clean, keepAlive: keepAlive, expiry: expiry, will: will)
+        connect(clean: clean, keepAlive: keepAlive, expiry: expiry, will: will, with: more)
             .server(.connack(.init(sessionPresent: present, properties: properties)))
     }
 
     func connect(
-        clean: Bool = false, keepAlive: UInt16 = 60, expiry: UInt32? = 100, will: MQTTWill? = nil, method: String? = nil
+        clean: Bool = false, keepAlive: UInt16 = 60, expiry: UInt32? = 100, will: MQTTWill? = nil,
+        method: String? = nil, with more: MQTTProperties = []
     ) -> MQTTScript {
-        var properties = MQTTProperties()
+        var properties = more
         if version == .v5_0 { (properties.sessionExpiryInterval, properties.authenticationMethod) = (expiry, method) }
         return client(
             .connect(

@@ -18,6 +18,12 @@ import Testing
     private static let v11 = STOMPScript.connected("1.1")
     private static let v12 = STOMPScript.connected("1.2")
 
+    /// What both sides can send and want to receive, in milliseconds.
+    private static func beating(_ client: String, _ server: String) -> STOMPScript {
+        STOMPScript().client("CONNECT accept-version:1.2 host:h heart-beat:\(client)")
+            .server("CONNECTED version:1.2 heart-beat:\(server)")
+    }
+
     static let connectionCases: [Case] = [
         Case(
             .malformedFrame, breaks: v12.client("SEND destination:/a x:\\t"),
@@ -60,6 +66,12 @@ import Testing
         Case(
             .heartBeat, breaks: v11.wait(16).client("SEND destination:/a"),
             keeps: v10.wait(100).client("SEND destination:/a")),
+        Case(
+            .heartBeat, breaks: beating("5000,0", "0,10000").wait(16).client(bytes: "\n"),
+            keeps: beating("5000,0", "10000,0").wait(100).client(bytes: "\n")),
+        Case(
+            .heartBeat, breaks: beating("20000,5000", "0,10000").wait(31).client(bytes: "\n"),
+            keeps: beating("0,5000", "10000,10000").wait(100).client(bytes: "\n")),
     ]
 
     private static let one = v12.subscribed("1", "client-individual").message("1", "a")

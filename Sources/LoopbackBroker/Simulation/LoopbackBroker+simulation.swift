@@ -44,6 +44,10 @@ extension LoopbackBroker: SimulatedBroker {
         configuration.cleanStart = session.expiry == 0
         configuration.sessionExpiry = session.expiry
         configuration.will = session.will
+        configuration.keepAlive = session.keepAlive
+        configuration.receiveMaximum = session.limits.receiveMaximum
+        configuration.maximumPacketSize = session.limits.maximumPacketSize
+        configuration.topicAliasMaximum = session.limits.topicAliasMaximum
         let user = hub.options.users?.first
         (configuration.userName, configuration.password) = (user?.name, user.map { Array($0.password.utf8) })
         var engine = MQTTEngine(configuration: configuration)
@@ -83,6 +87,10 @@ extension Hub {
         /// As in CONNECT of 5.0.
         let expiry: UInt32
         let will: MQTTWill?
+        /// Of the client.
+        let limits: MQTTPeerLimits
+        /// In seconds.
+        let keepAlive: UInt16
     }
 
     /// Those that are connected now, in the order in which they connected.
@@ -94,12 +102,16 @@ extension Hub {
         }
         return connections.compactMap { name, connection in
             guard case .mqtt(let link, _) = connection else { return nil }
-            let (version, session) = link.perform { ($0.engine.version, $0.session) }
+            let (version, session, limits, silence) = link.perform {
+                ($0.engine.version, $0.session, $0.engine.limits, $0.engine.keepAlive.interval)
+            }
             guard session >= 0 else { return nil }
             return state.withLock { state in
                 SessionToTake(
                     client: name, version: version, expiry: state.router.expiry(ofSession: session),
-                    will: state.router.will(ofSession: session))
+                    will: state.router.will(ofSession: session), limits: limits,
+                    // The server waits one and a half times as long.
+                    keepAlive: UInt16(clamping: silence / 1_500_000_000))
             }
         }
     }

@@ -15,7 +15,7 @@ package struct KeepAlive: Sendable {
     }
 
     /// The interval in nanoseconds; 0 is off.
-    private(set) var interval: Int64 = 0
+    package private(set) var interval: Int64 = 0
     private var pingTimeout: Int64 = .max
     /// When the last packet was encoded or written.
     package private(set) var lastSent: Int64 = 0

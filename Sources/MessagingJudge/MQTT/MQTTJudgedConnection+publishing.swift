@@ -28,10 +28,19 @@ extension MQTTJudgedConnection {
         }
         if message.isDuplicate { judgeRepetition(message) } else { judgeFirst(message) }
         inFlight.insert(message.packetID)
-        if knowsAllowed, inFlight.count > Int(allowed.receiveMaximum ?? .max) {
+        checkReceiveMaximum()
+    }
+
+    private mutating func checkReceiveMaximum() {
+        let maximum = Int(allowed.receiveMaximum ?? .max)
+        guard knowsAllowed, inFlight.count + releasedAgain.count > maximum else { return }
+        if inFlight.count > maximum {
+            broke(.receiveMaximum, "\(inFlight.count) messages are unanswered, and the server accepts \(maximum).")
+        } else {
             broke(
-                .receiveMaximum,
-                "\(inFlight.count) messages are unanswered, and the server accepts \(allowed.receiveMaximum ?? .max).")
+                .releaseNotCounted,
+                "\(inFlight.count) messages are unanswered and \(releasedAgain.count) were released again, and the server accepts \(maximum)."
+            )
         }
     }
 
@@ -207,6 +216,7 @@ extension MQTTJudgedConnection {
                     broke(.pubrelOrder, "PUBREL of a later PUBREC was repeated before it.")
                 }
                 lastRepeatedRelease = max(lastRepeatedRelease, receipt)
+                if exchange.state != .answered { releasedAgain.insert(id) }
             }
         } else {
             return broke(.pubrelWithoutPubrec, "The server has not received a message with this packet identifier.")
@@ -232,6 +242,7 @@ extension MQTTJudgedConnection {
 
     mutating func answered(_ id: UInt16) {
         inFlight.remove(id)
+        releasedAgain.remove(id)
         unfinished.remove(id)
         session.exchanges[id]?.state = .answered
     }

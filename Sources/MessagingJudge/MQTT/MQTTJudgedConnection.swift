@@ -49,6 +49,8 @@ struct MQTTJudgedConnection: Sendable {
     var aliases: [UInt16: String] = [:]
     /// Messages of the client that count against Receive Maximum.
     var inFlight: Set<UInt16> = []
+    /// Messages of earlier connections whose PUBREL was repeated here.
+    var releasedAgain: Set<UInt16> = []
     var requests: [UInt16: Request] = [:]
     /// Messages of the server in their order, by QoS.
     var awaitingPuback: [UInt16] = []
@@ -283,7 +285,31 @@ struct MQTTJudgedConnection: Sendable {
                 "The session expiry is \(expiry ?? 0) s, and was \(before ?? 0) s in the CONNECT before, after which there was no DISCONNECT."
             )
         }
+        if let difference = Self.difference(last, connect) {
+            broke(
+                .connectChanged,
+                "\(difference) in the CONNECT before, after which there was no DISCONNECT.")
+        }
         current = nil
+    }
+
+    /// How two CONNECT differ in what an app does not choose for each connection: keep alive, and all properties without a rule
+    /// of their own.
+    private static func difference(_ last: MQTTPacket.Connect, _ connect: MQTTPacket.Connect) -> String? {
+        if last.keepAlive != connect.keepAlive {
+            return "Keep alive is \(connect.keepAlive) s, and was \(last.keepAlive) s"
+        }
+        func compared(_ packet: MQTTPacket.Connect) -> [MQTTProperty] {
+            packet.properties.filter {
+                ![.sessionExpiryInterval, .authenticationMethod, .authenticationData].contains($0.identifier)
+            }
+        }
+        let (before, now) = (compared(last), compared(connect))
+        if before == now { return nil }
+        func text(_ properties: [MQTTProperty]) -> String {
+            properties.isEmpty ? "none" : properties.map { MQTTPacketLine.name(of: $0) }.joined(separator: ", ")
+        }
+        return "The properties are \(text(now)), and were \(text(before))"
     }
 
     mutating func takeSession() -> (ByteKey, MQTTJudgedSession)? {

@@ -33,7 +33,7 @@ package enum MQTTPacketLine {
     }
 
     /// A property's name, and its value if that is a number.
-    private static func name(of property: MQTTProperty) -> String {
+    static func name(of property: MQTTProperty) -> String {
         if case .integer(let value) = property.value { return "\(property.identifier) \(value)" }
         return "\(property.identifier)"
     }

@@ -175,7 +175,9 @@ struct STOMPJudgedConnection: Sendable {
             version = frame.headers["version"].flatMap { STOMPVersion($0) } ?? .v10
             (fromClient.version, fromServer.version) = (version, version)
             let answer = frame.headers["heart-beat"].flatMap { STOMPHeartBeat($0) } ?? .none
-            interval = Int64(heartBeat.agreed(with: answer).outgoing) * 1_000_000
+            // Nothing if one side does not send or does not want them, otherwise the longer of both times.
+            let (promised, wanted) = (heartBeat.outgoing, answer.incoming)
+            interval = promised == 0 || wanted == 0 ? 0 : Int64(max(promised, wanted)) * 1_000_000
             lastWrite = now
         case .message: delivered(frame)
         // The client may not have received it when it writes its next frames.
