@@ -6,13 +6,17 @@ import Transport
 
 @testable import LoopbackBroker
 
-/// Watches what a client of either protocol reports, and checks it: legal sequences of states, a bounded number of attempts
-/// in a minute, and a counter of connections that equals their events.
+/// Watches what a client of either protocol reports, and checks it: legal sequences of states, each event after the state
+/// that it reports, a bounded number of attempts in a minute, and a counter of connections that equals their events.
 final class ClientWatch: Sendable {
     private struct Report {
         var states: [String] = []
         var attempts: [Duration] = []
         var connections = 0
+        /// When connections were lost, and why.
+        var losses: [(time: Duration, reason: String)] = []
+        /// Events that came before the state that they report.
+        var early: [String] = []
     }
 
     /// What may follow each state.
@@ -38,7 +42,26 @@ final class ClientWatch: Sendable {
 
     /// A state or another event, after so much time.
     private func attempted(at time: Duration) { report.withLock { $0.attempts.append(time) } }
-    private func connected() { report.withLock { $0.connections += 1 } }
+    private func connected() {
+        report.withLock { report in
+            report.connections += 1
+            // The app may suspend a client, or let it leave, while a server accepts it.
+            if report.states.last.map({ !["connected", "disconnecting", "suspended"].contains($0) }) ?? true {
+                report.early.append("connected after \(report.states.last ?? "nothing")")
+            }
+        }
+    }
+    private func lost(at time: Duration, _ reason: String) {
+        report.withLock { report in
+            report.losses.append((time, reason))
+            if report.states.last == "connected" { report.early.append("connectionLost: \(reason)") }
+        }
+    }
+
+    /// When the client lost its connection after a time and before another one, counted from when the watch began.
+    func losses(after start: Duration, before end: Duration) -> [Duration] {
+        report.withLock { $0.losses.map(\.time).filter { $0 > start && $0 < end } }
+    }
 
     private func changed<Failure>(to state: ConnectionState<Failure>) {
         let name =
@@ -65,6 +88,7 @@ final class ClientWatch: Sendable {
                 case .stateChanged(let state): self.changed(to: state)
                 case .connecting: self.attempted(at: start.duration(to: world.clock.now))
                 case .connected: self.connected()
+                case .connectionLost(let error): self.lost(at: start.duration(to: world.clock.now), "\(error)")
                 default: break
                 }
                 body(event)
@@ -82,11 +106,22 @@ final class ClientWatch: Sendable {
                 case .stateChanged(let state): self.changed(to: state)
                 case .connecting: self.attempted(at: start.duration(to: world.clock.now))
                 case .connected: self.connected()
+                case .connectionLost(let error): self.lost(at: start.duration(to: world.clock.now), "\(error)")
                 default: break
                 }
                 body(event)
             }
         }
+    }
+
+    /// Where nothing happens to connections, a client keeps its first one.
+    func requireOneConnection(_ world: Simulation) throws {
+        let report = report.withLock { $0 }
+        let reasons = report.losses.map(\.reason)
+        try world.require(
+            report.connections == 1 && reasons.isEmpty,
+            "the \(name) client made \(report.connections) connections, and nothing had happened to the one before: \(reasons)"
+        )
     }
 
     /// - Parameters:
@@ -102,6 +137,7 @@ final class ClientWatch: Sendable {
             last = state
         }
         try world.require(last == "disconnected", "\(name) ended as \(last): \(report.states.suffix(5))")
+        try world.require(report.early.isEmpty, "\(name) reported before the state had changed: \(report.early)")
         // Another one follows at once when an old password was refused.
         let most = servers * (WorldUsers(world).hasUsers ? 2 : 1) * Self.maximumAttempts
         for (index, time) in report.attempts.enumerated() where index >= most {
@@ -142,6 +178,15 @@ struct WorldUsers: Sendable {
 }
 
 extension Simulation {
+    /// Fails by the name of what has not ended when the task that this returns is cancelled: longer than faults last, and than
+    /// answers and acts may take.
+    func watch(_ what: String, for time: Duration = .seconds(3_000)) -> Task<Void, Never> {
+        Task {
+            guard (try? await clock.sleep(for: time)) != nil else { return }
+            fail("\(what) has not ended after \(time)")
+        }
+    }
+
     /// Requests of a client that has disconnected fail at once.
     func requireEnd(of client: MQTTClient) async throws {
         try await requireFailure("publish") { try await client.publish("late", to: "late", qos: .atLeastOnce) }
@@ -248,6 +293,15 @@ extension LoopbackBroker {
     /// The transactions of STOMP that are neither committed nor aborted.
     var openTransactions: Int {
         hub.state.withLock { $0.router.stompConnections.values.reduce(0) { $0 + $1.transactions.count } }
+    }
+
+    /// What connected clients of STOMP have subscribed to, without temporary queues.
+    var subscribedDestinations: Set<String> {
+        hub.state.withLock { state in
+            let consumers = state.router.stompConnections.values.flatMap(\.consumers)
+            let destinations = consumers.compactMap { state.router.consumers[$0]?.destination }
+            return Set(destinations.filter { $0.kind != .temporaryQueue }.map(\.text))
+        }
     }
 
     /// A URL of this broker, which is also `broker.example`. Some clients need a network and a name, some use a WebSocket.

@@ -1,4 +1,5 @@
 import MQTT
+import MessagingJudge
 import Synchronization
 
 @testable import LoopbackBroker
@@ -49,7 +50,16 @@ enum MQTTInterface {
     private static func run(_ world: Simulation) async throws {
         var random = world.makeRandom()
         let (version, acts, options) = cast(&random)
-        let broker = try await world.startBroker(host: "broker.example")
+        var serving = LoopbackBrokerOptions()
+        serving.judging.judgesPromises = true
+        // Apps subscribe again whose calls have failed, or who want it on each connection.
+        serving.judging.mayBreak = [.needlessSubscribe]
+        // Older clients do not learn it.
+        if version == .v5_0, Int.random(in: 0..<3, using: &random) == 0 { serving.limits.keepAlive = 15...30 }
+        if Int.random(in: 0..<4, using: &random) == 0 {
+            serving.limits.maximumInFlight = Int.random(in: 1...3, using: &random)
+        }
+        let broker = try await world.startBroker(serving, host: "broker.example")
         let url = broker.url("mqtt", broker.ports.mqtt, using: &random)
         let hooks = HookCounts()
         var configuration = MQTTConfiguration()
@@ -92,6 +102,8 @@ enum MQTTInterface {
                     var random = random
                     try? await world.clock.sleep(for: start)
                     world.note("act \(number): \(act.name)")
+                    let watching = world.watch("act \(number), \(act.name)")
+                    defer { watching.cancel() }
                     do {
                         try await act.body(stage, &random)
                         world.note("act \(number) ends")
@@ -125,6 +137,11 @@ enum MQTTInterface {
             watching[index].cancel()
             await watching[index].value
             try watches[index].check(client.counters, world)
+            // Some move by themselves.
+            let isQuiet = world.plan.entries.isEmpty && !stage.hasCut.load(ordering: .relaxed)
+            if isQuiet, configuration.reconnect.maximumConnectionAge == nil {
+                try watches[index].requireOneConnection(world)
+            }
             let new = MQTTClient(url, clientID: names[index], configuration: configuration, clock: world.clock)
             try world.requireNothingLeft(in: client, unlike: new)
         }
@@ -175,6 +192,9 @@ final class InterfaceStage: Sendable {
         (self.configuration, self.clients) = (configuration, clients)
     }
 
+    /// How many messages the broker sends before the first one is acknowledged.
+    var maximumInFlight: UInt16 { UInt16(clamping: broker.hub.options.limits.maximumInFlight) }
+
     var is5: Bool { configuration.version == .v5_0 }
 
     /// What a client did that it must not do.
@@ -190,6 +210,20 @@ final class InterfaceStage: Sendable {
         try world.require(broken.isEmpty, broken.joined(separator: "; "))
     }
 
+    /// Cuts the connection of a client in the middle of an exchange: the moment that other faults meet least.
+    func cut(_ client: MQTTClient, _ random: inout SimulationRandom) {
+        hasCut.store(true, ordering: .relaxed)
+        let packets: [(LoopbackDirection, LoopbackPacket)] = [
+            (.sent, .mqtt(.puback)), (.sent, .mqtt(.pubrec)), (.received, .mqtt(.pubrel)), (.sent, .mqtt(.pubcomp)),
+        ]
+        let (direction, packet) = packets.randomElement(using: &random) ?? packets[0]
+        let number = Int.random(in: 1...4, using: &random)
+        broker.inject(.cut, direction, packet, client: client.clientID, number: number)
+    }
+
+    /// Whether an act has cut connections.
+    let hasCut = Atomic(false)
+
     /// A topic that no other act uses.
     func makeTopic() -> String { "act/\(count.add(1, ordering: .relaxed).newValue)" }
 
@@ -204,6 +238,8 @@ final class InterfaceStage: Sendable {
         _ what: String, _ body: () async throws(MQTTError) -> Result
     ) async throws -> Result {
         let start = world.clock.now
+        let watching = world.watch(what, for: .seconds(900))
+        defer { watching.cancel() }
         while true {
             do throws(MQTTError) {
                 return try await body()

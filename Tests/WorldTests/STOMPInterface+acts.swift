@@ -1,5 +1,6 @@
 import LoopbackBroker
 import STOMP
+import Synchronization
 
 extension STOMPInterface {
     private struct Reading: Codable, Sendable {
@@ -187,6 +188,79 @@ extension STOMPInterface {
             await client.disconnect()
             try await stage.world.requireEnd(of: client)
         },
+        Act(name: "cancel subscriptions", calls: []) { stage, random in
+            let client = stage.clients.randomElement(using: &random) ?? stage.clients[0]
+            for _ in 0..<3 {
+                let topic = "/topic/\(stage.makeName())"
+                let call = Task {
+                    let messages = try await client.subscribe(to: topic)
+                    try await messages.unsubscribe()
+                }
+                try await stage.world.clock.sleep(for: .milliseconds(Int.random(in: 0...3_000, using: &random)))
+                call.cancel()
+                let start = stage.time
+                _ = await call.result
+                let late = stage.time - start
+                stage.require(late == .zero, "subscribing to \(topic) ended \(late) after it was cancelled")
+                try await stage.world.clock.sleep(for: .milliseconds(Int.random(in: 0...10_000, using: &random)))
+            }
+        },
+        Act(name: "a selector", calls: ["STOMPSubscribeOptions: var selector"]) { stage, random in
+            let (sender, receiver) = (stage.clients[0], stage.clients[1])
+            let queue = "/queue/\(stage.makeName())"
+            let wanted = STOMPSendOptions(headers: ["kind": "wanted"])
+            let other = STOMPSendOptions(headers: ["kind": "other"])
+            let options = STOMPSubscribeOptions(selector: "kind = 'wanted'")
+            let reading = stage.read(queue, receiver, .clientIndividual, options)
+            var confirmed: [String: Set<String>] = [:]
+            for number in 0..<6 {
+                let (kind, sending) = Bool.random(using: &random) ? ("wanted", wanted) : ("other", other)
+                let isConfirmed = await stage.confirmed("\(queue) \(number)") {
+                    try await sender.sendAndConfirm("\(kind) \(number)", to: queue, options: sending)
+                }
+                if isConfirmed { confirmed[kind, default: []].insert("\(kind) \(number)") }
+                try await stage.world.clock.sleep(for: .milliseconds(Int.random(in: 0...20_000, using: &random)))
+            }
+            let selected = Set(try await stage.end(queue, sender, reading, wanted).map { $0.text ?? "" })
+            let unwanted = selected.filter { !$0.hasPrefix("wanted") }.sorted()
+            stage.require(unwanted.isEmpty, "\(queue) received \(unwanted), which its selector does not accept")
+            let rest = stage.read(queue, receiver, .clientIndividual, STOMPSubscribeOptions())
+            let left = Set(try await stage.end(queue, sender, rest).map { $0.text ?? "" })
+            for (kind, texts) in confirmed.sorted(by: { $0.key < $1.key }) {
+                let lost = texts.subtracting(selected).subtracting(left).sorted()
+                stage.require(lost.isEmpty, "\(queue) lost \(lost) of the kind \(kind)")
+            }
+        },
+        Act(name: "bodies of any bytes", calls: ["STOMPSendOptions: var omitsContentLength"]) { stage, random in
+            let (sender, receiver) = (stage.clients[1], stage.clients[0])
+            let queue = "/queue/\(stage.makeName())"
+            let mode: STOMPAckMode = Bool.random(using: &random) ? .client : .clientIndividual
+            let reading = stage.read(queue, receiver, mode, STOMPSubscribeOptions())
+            var bodies: [[UInt8]] = []
+            var confirmed: Set<Int> = []
+            for number in 0..<Int.random(in: 2...6, using: &random) {
+                // What ends frames and lines, and separates headers.
+                let bytes: [UInt8] = [0, 10, 13, 58, 92, 65, 127]
+                let count = Int.random(in: 1...40, using: &random)
+                bodies.append((0..<count).map { _ in bytes.randomElement(using: &random) ?? 0 })
+                var options = STOMPSendOptions(headers: ["number": "\(number)"])
+                options.omitsContentLength = Bool.random(using: &random)
+                let (body, sending) = (bodies[number], options)
+                let isConfirmed = await stage.confirmed("\(queue) \(number)") {
+                    try await sender.sendAndConfirm(body, to: queue, options: sending)
+                }
+                if isConfirmed { confirmed.insert(number) }
+            }
+            let read = try await stage.end(queue, sender, reading)
+            for message in read {
+                let number = message.header("number").flatMap { Int($0) } ?? -1
+                stage.require(
+                    bodies.indices.contains(number) && message.bytes == bodies[number],
+                    "\(queue) received \(number) as \(message.bytes)")
+            }
+            let lost = confirmed.subtracting(read.compactMap { $0.header("number").flatMap { Int($0) } }).sorted()
+            stage.require(lost.isEmpty, "\(queue) lost \(lost)")
+        },
         Act(
             name: "overlapping transactions",
             calls: [
@@ -245,8 +319,12 @@ extension STOMPInterface {
             let (client, server) = (stage.clients[0], stage.clients[1])
             let queue = "/queue/\(stage.makeName())"
             let requests = try await stage.retrying("serving \(queue)") { try await server.subscribe(to: queue) }
+            // When the server has read each request.
+            let arrived = Mutex<[String: Duration]>([:])
             let serving = Task {
                 for try await request in requests {
+                    let time = stage.time
+                    arrived.withLock { $0[request.text ?? ""] = time }
                     let answer = "answer to \(request.text ?? "")"
                     _ = await stage.confirmed("replying") {
                         if answer.count % 2 == 0 {
@@ -266,6 +344,12 @@ extension STOMPInterface {
                         : try await client.request(Array(text.utf8), to: queue, timeout: .seconds(60))
                     stage.require(answer.text == "answer to \(text)", "'\(text)' was answered by \(answer)")
                 }
+                // Its reply goes to a queue that ends with the client's connection, and so does the request.
+                guard let sent = arrived.withLock({ $0[text] }) else { continue }
+                let (end, losses) = (stage.time, stage.watches[0].losses(after: sent, before: stage.time))
+                stage.require(
+                    losses.isEmpty,
+                    "a request that was sent before \(sent) ended after \(end), but its connection after \(losses)")
             }
             _ = await stage.confirmed("serving no longer") { try await requests.unsubscribe() }
             _ = try? await serving.value
@@ -294,9 +378,7 @@ extension STOMPInterface {
         "STOMPConfiguration: var tls": "The random numbers of TLS do not follow from the seed.",
         "STOMPMessage: func with(body": "It copies a message.",
         "STOMPSendOptions: var expires": "Nothing tells when the broker drops a message.",
-        "STOMPSendOptions: var omitsContentLength": "It is for brokers that take it for a sign of text.",
         "STOMPSubscribeOptions: var headers": "The broker of a world ignores further headers.",
-        "STOMPSubscribeOptions: var selector": "The selectors of the simulated broker are its own.",
         "STOMPSubscription: var acknowledgement": "It is what the caller has said.",
         "STOMPSubscription: var batches": "MQTT's worlds use the same.",
         "STOMPSubscription: var destination": "It is what the caller has said.",

@@ -1,5 +1,6 @@
 import STOMP
 import Synchronization
+import Transport
 
 @testable import LoopbackBroker
 
@@ -45,7 +46,12 @@ enum STOMPInterface {
     private static func run(_ world: Simulation) async throws {
         var random = world.makeRandom()
         let (acts, options) = cast(&random)
-        let broker = try await world.startBroker(host: "broker.example")
+        var serving = LoopbackBrokerOptions()
+        serving.judging.judgesPromises = true
+        // What it can send and what it wants, so that each client has to keep the other one's time.
+        let beats = [(10_000, 10_000), (20_000, 5_000), (5_000, 20_000)].randomElement(using: &random)
+        if let (outgoing, incoming) = beats { serving.heartBeat = (outgoing: outgoing, incoming: incoming) }
+        let broker = try await world.startBroker(serving, host: "broker.example")
         let url = broker.url("stomp", broker.ports.stomp, using: &random)
         let hooks = HookCounts()
         var configuration = STOMPConfiguration()
@@ -56,8 +62,8 @@ enum STOMPInterface {
         if Bool.random(using: &random) { configuration.messageHook = hooks.stompHook }
         let names = ["first", "second"]
         let clients = names.map { _ in STOMPClient(url, configuration: configuration, clock: world.clock) }
-        let stage = STOMPStage(world, broker, url, configuration, clients)
         let watches = names.map { ClientWatch($0) }
+        let stage = STOMPStage(world, broker, url, configuration, clients, watches)
         let watching = zip(watches, clients).map { watch, client in watch.watch(client, world) { _ in } }
         for client in clients { await client.start() }
         world.onAct("tell of a network") { _ in for client in clients { client.networkChanged() } }
@@ -85,6 +91,8 @@ enum STOMPInterface {
                     var random = random
                     try? await world.clock.sleep(for: start)
                     world.note("act \(number): \(act.name)")
+                    let watching = world.watch("act \(number), \(act.name)")
+                    defer { watching.cancel() }
                     do {
                         try await act.body(stage, &random)
                         world.note("act \(number) ends")
@@ -98,6 +106,8 @@ enum STOMPInterface {
         try await world.clock.sleep(for: .seconds(180))
         let open = broker.openTransactions
         try world.require(open == 0, "\(open) transactions are neither committed nor aborted")
+        let unwanted = broker.subscribedDestinations.sorted()
+        try world.require(unwanted.isEmpty, "the broker has subscriptions to \(unwanted), which nobody reads")
         for (name, client) in zip(names, clients) {
             let left = client.backlog
             try world.require(
@@ -114,6 +124,10 @@ enum STOMPInterface {
             watching[index].cancel()
             await watching[index].value
             try watches[index].check(client.counters, world)
+            // Some move by themselves.
+            if world.plan.entries.isEmpty, configuration.reconnect.maximumConnectionAge == nil {
+                try watches[index].requireOneConnection(world)
+            }
             let new = STOMPClient(url, configuration: configuration, clock: world.clock)
             try world.requireNothingLeft(in: client, unlike: new)
         }
@@ -130,13 +144,17 @@ final class STOMPStage: Sendable {
     let url: String
     let configuration: STOMPConfiguration
     let clients: [STOMPClient]
+    /// Of the clients, since the beginning.
+    let watches: [ClientWatch]
+    private let start: ManualClock.Instant
     private let broken = Mutex<[String]>([])
     private let count = Atomic(0)
 
     init(
         _ world: Simulation, _ broker: LoopbackBroker, _ url: String, _ configuration: STOMPConfiguration,
-        _ clients: [STOMPClient]
+        _ clients: [STOMPClient], _ watches: [ClientWatch]
     ) {
+        (self.watches, start) = (watches, world.clock.now)
         (self.world, self.broker, self.url) = (world, broker, url)
         (self.configuration, self.clients) = (configuration, clients)
     }
@@ -153,6 +171,9 @@ final class STOMPStage: Sendable {
         let broken = broken.withLock { $0 }
         try world.require(broken.isEmpty, broken.joined(separator: "; "))
     }
+
+    /// How long the world has lasted.
+    var time: Duration { start.duration(to: world.clock.now) }
 
     /// A name that no other act uses.
     func makeName() -> String { "act\(count.add(1, ordering: .relaxed).newValue)" }
@@ -176,6 +197,8 @@ final class STOMPStage: Sendable {
 
     /// Whether a call was confirmed; a failure has to have a reason that passes.
     func confirmed(_ what: String, _ body: () async throws -> Void) async -> Bool {
+        let watching = world.watch(what, for: .seconds(900))
+        defer { watching.cancel() }
         do {
             try await body()
             return true
@@ -189,6 +212,8 @@ final class STOMPStage: Sendable {
     /// Repeats what fails for a reason that passes, as an app does.
     func retrying<Result>(_ what: String, _ body: () async throws -> Result) async throws -> Result {
         let start = world.clock.now
+        let watching = world.watch(what, for: .seconds(900))
+        defer { watching.cancel() }
         while true {
             do {
                 return try await body()
@@ -237,7 +262,8 @@ final class STOMPStage: Sendable {
 
     /// Sends the last message until it was read.
     func end(
-        _ destination: String, _ client: STOMPClient, _ reading: Task<[STOMPMessage], any Error>
+        _ destination: String, _ client: STOMPClient, _ reading: Task<[STOMPMessage], any Error>,
+        _ options: STOMPSendOptions = STOMPSendOptions()
     ) async throws -> [STOMPMessage] {
         // What the broker has sent over a dead connection comes back when it notices, and the last message may overtake it.
         if !world.plan.entries.isEmpty {
@@ -250,7 +276,9 @@ final class STOMPStage: Sendable {
             return try await reading.value
         }
         for _ in 0..<100 where !isOver.load(ordering: .relaxed) {
-            _ = await confirmed("the end of \(destination)") { try await client.sendAndConfirm("end", to: destination) }
+            _ = await confirmed("the end of \(destination)") {
+                try await client.sendAndConfirm("end", to: destination, options: options)
+            }
             try await world.clock.sleep(for: .seconds(5))
         }
         try world.require(isOver.load(ordering: .relaxed), "\(destination) did not receive its last message")

@@ -140,6 +140,9 @@ enum STOMPPromises {
         try model.check(world)
         let open = broker.openTransactions
         try world.require(open == 0, "\(open) transactions are neither committed nor aborted")
+        let wanted: Set = ["/queue/orders", "/queue/bills", "/queue/pairs", "/topic/many"]
+        let unwanted = broker.subscribedDestinations.subtracting(wanted).sorted()
+        try world.require(unwanted.isEmpty, "the broker has subscriptions to \(unwanted), which nobody reads")
         checking.cancel()
         await checking.value
         let left = model.leftCount

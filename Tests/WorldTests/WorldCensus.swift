@@ -53,7 +53,7 @@ extension Census {
         "DeliveryQueue.inheritances", "DeliveryQueue.lock", "DeliveryQueue.lost", "DeliveryQueue.receiver",
         "EventLoop.inbox", "EventLoop.isStarted", "EventLoop.starting", "EventLoop.thread", "Link.connections",
         "LookUps.state", "MemorySessionStore.state", "MQTTAfterLock.work", "MQTTBatch.taken", "MQTTRoute.granted",
-        "MQTTJournal.state", "MQTTPersistence.phase", "ManualTime.nanoseconds",
+        "MQTTJournal.state", "MQTTPersistence.phase", "ManualTime.nanoseconds", "PendingCall.lock",
         "ManualTime.workCount", "NetworkMonitor.state", "STOMPAfterLock.batchEnds", "STOMPAfterLock.receivers",
         "STOMPAfterLock.resumptions",
         "STOMPClientCore.expiresRelatively", "STOMPClientCore.ids", "StreamOpener.state", "SubscriptionHandle.places",
