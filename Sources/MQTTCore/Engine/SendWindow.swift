@@ -210,6 +210,12 @@ struct SendWindow: Sendable {
         return index
     }
 
+    /// Whether a message of the queue is before ``unidentified``. Behind that there may be messages with an identifier when others
+    /// have come to the head of the queue.
+    private func isPassed(_ index: Int32) -> Bool {
+        unidentified < 0 || slots[Int(index)].sequence < slots[Int(unidentified)].sequence
+    }
+
     private mutating func passUnidentified() {
         if slots[Int(unidentified)].head.packetID != 0 { identifiedCount += 1 }
         unidentified = slots[Int(unidentified)].next
@@ -257,7 +263,7 @@ struct SendWindow: Sendable {
     private mutating func leaveQueue(_ index: Int32) {
         if index == unidentified {
             unidentified = slots[Int(index)].next
-        } else if slots[Int(index)].head.packetID != 0 {
+        } else if slots[Int(index)].head.packetID != 0, isPassed(index) {
             identifiedCount -= 1
         }
         if index == firstNew { firstNew = slots[Int(index)].next }

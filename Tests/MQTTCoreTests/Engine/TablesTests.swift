@@ -215,6 +215,26 @@ struct TablesTests {
         }
     }
 
+    @Test func `a message that leaves the queue from behind those with an identifier is not one of them`() throws {
+        var window = SendWindow()
+        var head = PublishHead(topic: "a", flags: MQTTPublishFlags(.atLeastOnce))
+        for token in 1...2 as ClosedRange<UInt64> {
+            let id = window.reserveID()
+            head.packetID = try #require(id)
+            window.recordSent(head, [], [], token: token, at: 0)
+        }
+        head.packetID = 0
+        let queued = window.enqueue(head, [], [], token: 3, at: 0)
+        #expect(window.identifyFirst() == queued)
+        window.connectionClosed()
+        window.requeueAll(wereSent: true)
+        window.checkInvariants(isOpen: false)
+        _ = window.identifyFirst()
+        window.dropQueued(queued)
+        #expect(window.identifiedCount == 1)
+        window.checkInvariants(isOpen: false)
+    }
+
     @Test func `a record of a message is 32 bytes of plain data`() {
         #expect(MemoryLayout<MQTTMessageRecord>.stride == 32)
         #expect(_isPOD(MQTTMessageRecord.self))
