@@ -23,16 +23,16 @@ final class MQTTRouter {
 
     private(set) var entries: [ByteKey: MQTTFilterEntry] = [:]
     private var entryCount: UInt64 = 0
-    private var tree = MQTTFilterTree<MQTTFilterEntry>()
+    private(set) var tree = MQTTFilterTree<MQTTFilterEntry>()
     /// The entries whose filters have a prefix of EMQX, and their filters without it; in most clients there are none.
-    private var prefixed: [(filter: String, entry: MQTTFilterEntry)] = []
+    private(set) var prefixed: [(filter: String, entry: MQTTFilterEntry)] = []
     /// The number of the destination of each topic that was looked up since the filters changed.
     private(set) var topics: TopicTable
     /// The destinations by their numbers; number 0 is not used.
     private(set) var destinations = [Destination()]
     /// The numbers of those that topics may share.
-    private var sharedDestinations: [[ObjectIdentifier]: UInt32] = [:]
-    private var requests: [UInt64: Request] = [:]
+    private(set) var sharedDestinations: [[ObjectIdentifier]: UInt32] = [:]
+    private(set) var requests: [UInt64: Request] = [:]
     private var nextToken: UInt64 = 1
     /// Filters without a subscription that the server may still have in a session, because UNSUBSCRIBE could not be sent
     /// or was not answered.
@@ -45,6 +45,7 @@ final class MQTTRouter {
     var lastIdentifier: UInt32
     /// Whether the numbers have begun again.
     private var identifiersRepeat = false
+    var pace = InvariantPace()
     /// The upper half of those that there are.
     private static let identifiers: ClosedRange<UInt32> = 134_217_728...268_435_455
     /// Receives the messages that no filter matches; nil to drop them.
@@ -69,6 +70,7 @@ final class MQTTRouter {
 
     /// Call this before the messages of a read: numbers do not change until the next one.
     func beginRead() {
+        assert(checkInvariants())
         if topics.isFull || destinations.count > Self.maximumDestinations { forgetTopics() }
     }
 

@@ -107,7 +107,7 @@ extension MQTTEngine {
         do throws(MQTTUsageError) {
             try disconnect(reason: leaving.reason, properties: leaving.properties, at: now)
         } catch {
-            assertionFailure("DISCONNECT cannot be written, which was checked when the connection began to end.")
+            assert(false, "DISCONNECT cannot be written, which was checked when the connection began to end.")
         }
         phase = .closing
     }

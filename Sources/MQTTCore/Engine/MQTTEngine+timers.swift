@@ -118,7 +118,7 @@ extension MQTTEngine {
             return probe(progress, at: now)
         }
         guard let oldest = session.window.oldestExchange else {
-            assertionFailure("An acknowledgement is late although none is awaited.")
+            assert(false, "An acknowledgement is late although none is awaited.")
             return acknowledgementWait.restart(at: now)
         }
         let silence = acknowledgementWait.gaveUp()

@@ -95,6 +95,8 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
     /// How many of `bytes` the connection's count holds.
     @safe @exclusivity(unchecked) private var counted = 0
     private let fullness = Atomic(false)
+    /// Here because there is room for it.
+    @safe @exclusivity(unchecked) private var pace = InvariantPace()
     private let lost = Atomic(0)
     /// How many other receivers have left messages to this one that have not arrived here. The end comes after them.
     private let inheritances = Atomic(0)
@@ -144,6 +146,7 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
         var receiver: Waiter<Bool>?
         var uncounted = 0
         let outcome = lock.withLock { _ -> DeliveryOutcome in
+            defer { assert(checkInvariants()) }
             if end != nil { return .refused }
             batch.number = nextNumber
             nextNumber += 1
@@ -170,6 +173,7 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
     package func finish(_ end: DeliveryEnd<Failure> = .finished) {
         var change = Change()
         let receiver = lock.withLock { _ -> Waiter<Bool>? in
+            defer { assert(checkInvariants()) }
             guard self.end == nil else { return nil }
             self.end = Shared(end)
             change = Change(wasDrained: isFull, uncounted: takeUncounted())
@@ -216,6 +220,7 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
             var waiter: Waiter<Bool>? = waiter
             var replaced: Waiter<Bool>?
             let answer = lock.withLock { _ -> Bool? in
+                defer { assert(checkInvariants()) }
                 if !isEmpty || isOver { return true }
                 if Task.isCancelled { return false }
                 // Two receivers of one iterator are a mistake of the caller, which the first one reports.
@@ -235,6 +240,7 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
     package func takeBatch() -> Batch? {
         var change = Change()
         let taken = lock.withLock { _ -> Batch? in
+            defer { assert(checkInvariants()) }
             if let handed {
                 self.handed = nil
                 return cast(handed)
@@ -262,6 +268,7 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
         var uncounted = 0
         var receiver: Waiter<Bool>?
         let left = lock.withLock { _ in
+            defer { assert(checkInvariants()) }
             if end == nil { end = Shared(DeliveryEnd.finished) }
             let left = ([handed] + slots[head...]).compactMap { $0.map(cast) }
             slots = []
@@ -287,6 +294,7 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
     package func inherit(_ left: [Batch]) {
         var uncounted = 0
         let receiver = lock.withLock { _ -> Waiter<Bool>? in
+            defer { assert(checkInvariants()) }
             inheritances.subtract(1, ordering: .relaxed)
             let older = left.filter { $0.number < firstNumber }
             // A receiver may wait for the end alone.
@@ -371,6 +379,32 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
             slots.removeFirst(head)
             head = 0
         }
+    }
+
+    /// Stops the process where the queue contradicts itself; in debug builds only. True, for `assert`.
+    private func checkInvariants() -> Bool {
+        pace.count()
+        let isEnded = end != nil
+        assert(counted == (isEnded ? 0 : bytes), "The connection counts other bytes than wait here.")
+        assert(receiver == nil || isEmpty, "A receiver waits although there is a batch.")
+        assert(isEnded || isFull || !isAtBound || messages == 0, "A bound is reached, and nothing notes it.")
+        assert(!isEnded || !isFull, "A queue that has ended holds the connection up.")
+        assert(firstNumber <= nextNumber, "The next batch of a queue comes before its first.")
+        guard pace.isDue(for: slots.count) else { return true }
+        var (index, found, size) = (0, 0, 0)
+        while index < slots.count {
+            if index < head {
+                assert(slots[index] == nil, "A batch that was taken is kept.")
+            } else if let object = slots[index] {
+                (found, size) = (found + cast(object).count, size + cast(object).byteCount)
+            } else {
+                assert(false, "A batch is missing among those that wait.")
+            }
+            index += 1
+        }
+        assert(messages == found, "Another number of messages waits than is counted.")
+        assert(bytes == size, "Another number of bytes waits than is counted.")
+        return true
     }
 
     /// Drops from the front until the bounds are kept, or only promised messages and the newest batch are left. The

@@ -173,7 +173,7 @@ extension STOMPEngine {
         // ERROR does not refuse a COMMIT whose receipt has arrived: it is unknown whether its messages arrived.
         for number in transactionReceipts.heldBack {
             guard let token = receipts.take(number) else {
-                assertionFailure("A COMMIT waits for its frames, and nothing waits for it.")
+                assert(false, "A COMMIT waits for its frames, and nothing waits for it.")
                 continue
             }
             effects.completions.append(STOMPReceiptCompletion(token: token, outcome: .sessionEnded))

@@ -32,7 +32,7 @@ extension STOMPEngine {
 
     private mutating func endByClosing(at now: Int64, into effects: inout STOMPEffects) {
         switch phase {
-        case .closed, .closing: assertionFailure("The end of a connection is reported twice.")
+        case .closed, .closing: assert(false, "The end of a connection is reported twice.")
         case .leaving:
             // The RECEIPT may never come; the end of the stream after DISCONNECT is a success (STOMP 1.2
             // "Connection Lingering").

@@ -35,6 +35,7 @@ extension Link where Machine: ~Copyable {
 
     @inlinable
     package func decide(_ state: inout LinkState, urgent: Bool) -> LinkAction {
+        assert(state.checkInvariants())
         let waiting = state.isAttached && !state.sending ? machine.value.outputCount : 0
         let sends =
             waiting > 0 && state.callersMaySend

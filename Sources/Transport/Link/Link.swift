@@ -146,7 +146,7 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
         case LinkPost.broken: endBrokenConnection(at: now)
         case LinkPost.drop: endConnection(nil, at: now)
         case LinkPost.reportDiscarded: reportDiscarded()
-        default: break
+        default: assert(false, "The loop has passed on what no link posts.")
         }
     }
 
@@ -226,6 +226,8 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
                 }
             }
             state.armedDeadline = deadline
+            assert(state.checkInvariants())
+            checkInvariants(state)
             return (next, isFinishing ? nil : state.stream)
         }
         loop.setDeadline(self, to: deadline)
