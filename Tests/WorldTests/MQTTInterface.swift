@@ -263,12 +263,18 @@ final class InterfaceStage: Sendable {
             }
             throw SimulationError("\(what) ended by itself after \(read.map { $0.text ?? "" })")
         }
+        let isLate = Atomic(false)
         let patience = Task {
             try await world.clock.sleep(for: .seconds(600))
+            isLate.store(true, ordering: .relaxed)
             reading.cancel()
         }
         defer { patience.cancel() }
-        return try await reading.value
+        do {
+            return try await reading.value
+        } catch  where isLate.load(ordering: .relaxed) {
+            throw SimulationError("\(what) did not receive its last message within 600 s")
+        }
     }
 
     /// Compares what was read with what was published: of QoS 2 each once, of QoS 1 at least once, and first ones in order.
