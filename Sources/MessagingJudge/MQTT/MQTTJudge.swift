@@ -99,7 +99,8 @@ package struct MQTTJudge: Sendable {
     }
 
     private mutating func giveBackSession(of connection: inout MQTTJudgedConnection) {
-        guard let (key, session) = connection.takeSession() else { return }
+        guard var (key, session) = connection.takeSession() else { return }
+        session.ended(connection.number)
         owners[key] = nil
         sessions[key] = session
     }

@@ -1,0 +1,226 @@
+// Requests that end connections: when they leave, and what becomes of them; see ``Quarantine``. As long as nothing is
+// suspected, only the end of a connection comes here.
+
+import MessagingWire
+
+extension MQTTEngine {
+    /// Whether each SUBSCRIBE is to have one filter, since requests are sent one at a time.
+    package var sendsSingly: Bool { isCareful && quarantine.sendsSingly }
+
+    /// Whether a SUBSCRIBE with this filter is to have no other, since connections have ended because of it.
+    package func sendsAlone(filter: String) -> Bool { turn(ofFilters: [filter]) != .freely }
+
+    /// Connections in a row that ended while the same requests were unanswered.
+    package var endsWithoutAnswer: Int { quarantine.ends }
+
+    /// What is remembered of such requests, which for most engines is nothing.
+    var quarantine: Quarantine {
+        get { quarantineBox.value ?? Quarantine() }
+        set {
+            quarantineBox.value = newValue.isEmpty ? nil : newValue
+            isCareful = newValue.isCareful
+        }
+    }
+
+    private func turn(ofFilters filters: [String]) -> Quarantine.Turn {
+        isCareful ? quarantine.turn(of: Quarantine.Name(filters: filters)) : .freely
+    }
+
+    /// Whether messages do not wait for a SUBSCRIBE with these filters, because others pass it.
+    func isPassed(filters: [String]) -> Bool { turn(ofFilters: filters) == .later }
+
+    /// Whether a message that is published now may leave at once, and how.
+    func turnToPublish(_ head: PublishHead) -> Quarantine.Turn {
+        guard isCareful else { return .freely }
+        let quarantine = quarantine
+        let isFirst =
+            session.window.pending < 0 && session.window.resend < 0 && session.window.waitingRequests.count == 0
+        guard !quarantine.isWaiting, isFirst else { return .later }
+        if head.flags.isAtMostOnce { return .freely }
+        switch quarantine.turn(of: Quarantine.Name(topic: head.topic)) {
+        case .freely: return .freely
+        case .alone: return session.window.isQuiet ? .alone : .later
+        case .later: return .later
+        }
+    }
+
+    /// The filters of a SUBSCRIBE that has waited for its turn, whose packet its slot keeps, and whether they ask for QoS 2.
+    private func subscription(of slot: OutboundSlot) -> (filters: [String], isExactlyOnce: Bool) {
+        // The bytes of an array of bytes: nothing to reinterpret.
+        let bytes = unsafe slot.payload.span.bytes
+        guard
+            let header = try? MQTTFrameHeader.parse(bytes, at: 0, maximumPacketSize: .max, version: version),
+            case .subscribe(let packet)? = try? MQTTPacket.decode(
+                header, body: bytes.extracting(header.headerCount..<header.packetCount), version: version)
+        else { return ([], false) }
+        return (packet.subscriptions.map(\.filter), packet.subscriptions.contains { $0.qos == .exactlyOnce })
+    }
+
+    // MARK: Sending what waits
+
+    /// Sends requests that wait for their turn. False if messages have to wait for them.
+    mutating func sendWaitingRequests(at now: Int64) -> Bool {
+        for index in session.window.waitingRequests.indices(session.window.slots) {
+            let slot = session.window.slots[Int(index)]
+            let (filters, isExactlyOnce) = subscription(of: slot)
+            let turn = slot.kind == .subscribe ? turn(ofFilters: filters) : quarantine.sendsSingly ? .alone : .freely
+            if turn == .later { continue }
+            guard !quarantine.isWaiting, turn == .freely || session.window.isQuiet else { return false }
+            output += slot.payload
+            countWritten(slot.payload.count)
+            session.window.recordWaitingSent(
+                index, deadline: now.advanced(byNanoseconds: options.value.requestTimeout))
+            keepAlive.sent(at: now)
+            guard turn == .alone else { continue }
+            let name = slot.kind == .subscribe ? Quarantine.Name(filters: filters) : nil
+            sentAlone(name, isExactlyOnce: isExactlyOnce, at: now)
+        }
+        return !quarantine.isWaiting
+    }
+
+    /// How the next message may leave; it is passed if others go first. Nil if it has to wait, and all behind it.
+    mutating func turnOfNext(_ index: Int32, at now: Int64) -> Quarantine.Turn? {
+        if isCareful {
+            let head = session.window.slots[Int(index)].head
+            guard !quarantine.isWaiting else { return nil }
+            switch head.flags.isAtMostOnce ? .freely : quarantine.turn(of: Quarantine.Name(topic: head.topic)) {
+            case .freely: break
+            case .alone:
+                guard session.window.isQuiet, paceAllows(at: now) else { return nil }
+                return .alone
+            case .later:
+                session.window.pass(index)
+                return .later
+            }
+        }
+        return paceAllows(at: now) ? .freely : nil
+    }
+
+    /// A message has left while nothing else was unanswered.
+    mutating func sentAlone(_ head: PublishHead, at now: Int64) {
+        // It may have been given up instead.
+        guard !session.window.isQuiet else { return }
+        sentAlone(Quarantine.Name(topic: head.topic), isExactlyOnce: head.flags.isExactlyOnce, at: now)
+    }
+
+    private mutating func sentAlone(_ name: Quarantine.Name?, isExactlyOnce: Bool, at now: Int64) {
+        // Any progress counts: it may wait behind a large message.
+        writePing(at: now, OutputProgress(total: .max))
+        quarantine.sentAlone(name, isExactlyOnce: isExactlyOnce, at: now)
+    }
+
+    /// The request of a slot has its answer.
+    mutating func noteAnswered(_ index: Int32) {
+        guard isCareful else { return }
+        let slot = session.window.slots[Int(index)]
+        let name: Quarantine.Name? =
+            switch slot.kind {
+            case .published, .received: Quarantine.Name(topic: slot.head.topic)
+            case .subscribe: Quarantine.Name(filters: subscription(of: slot).filters)
+            case .free, .queued, .requeued, .unsubscribe: nil
+            }
+        if let name { quarantine.answered(name) }
+    }
+
+    /// Nothing can be sent now: the turn of a request that others have passed may have come. Returns whether it has.
+    mutating func chooseNext(at now: Int64) -> Bool {
+        guard isCareful, !quarantine.isWaiting, session.window.hasPassed else { return false }
+        let isIdle = session.window.isQuiet && session.window.pending < 0 && session.window.resend < 0
+        let pings = isIdle ? quarantine.pingsToWrite : 0
+        for _ in 0..<pings { writePing(at: now, OutputProgress(total: .max)) }
+        guard pings == 0 else { return false }
+        let receives = session.inbound.hasCounted
+        guard !quarantine.choose(isIdle: isIdle, receives: receives, at: now) else {
+            session.window.rewind()
+            return true
+        }
+        paceDeadline = min(paceDeadline, quarantine.nextTurn(isIdle: isIdle, receives: receives))
+        return false
+    }
+
+    /// Ends a message that others pass, although it was sent, without a completion. False for any other one.
+    package mutating func withdrawPassed(_ token: UInt64) -> Bool {
+        guard isCareful, let index = session.window.notSentHere(token),
+            quarantine.turn(of: Quarantine.Name(topic: session.window.slots[Int(index)].head.topic)) == .later
+        else { return false }
+        guard session.window.slots[Int(index)].kind == .published else {
+            dropQueued(at: index)
+            return true
+        }
+        retire(index)
+        let sequence = session.window.slots[Int(index)].sequence
+        store(.finished(sequence: sequence))
+        session.window.finish(index)
+        return true
+    }
+
+    // MARK: What happened
+
+    /// CONNACK arrived.
+    mutating func beginCarefully(at now: Int64) {
+        if isCareful { quarantine.connectionBegan(at: now) }
+    }
+
+    /// So many bytes were added to the output.
+    mutating func countWritten(_ bytes: Int, packets: Int = 1) {
+        if isCareful { quarantine.countWritten(bytes, packets: packets) }
+    }
+
+    /// What was unanswered may have its answer, or be passed by all others.
+    mutating func noteAnswers() {
+        guard session.window.isQuiet else { return }
+        var quarantine = quarantine
+        quarantine.becameQuiet(written: publishesWritten)
+        let next = session.window.pending
+        let isQueued = next >= 0 && session.window.slots[Int(next)].kind == .requeued
+        let waits = isQueued && quarantine.waits(for: session.window.slots[Int(next)].sequence)
+        let hasRequests = session.window.waitingRequests.indices(session.window.slots).contains {
+            !isPassed(filters: subscription(of: session.window.slots[Int($0)]).filters)
+        }
+        if subscribingStage == .done, !waits, !hasRequests, session.window.resend < 0 { quarantine.endRun() }
+        self.quarantine = quarantine
+    }
+
+    /// What this connection, which is closed, leaves unanswered; nil if nothing is, or its end is no answer.
+    func findUnanswered() -> Quarantine.Unanswered? {
+        if case .unrelated = connectionEnd { return nil }
+        return session.window.unanswered
+    }
+
+    /// The connection is closed: gives up the request because of which it ended, if that is certain.
+    ///
+    /// - Parameters:
+    ///   - request: the request that was alone.
+    ///   - isWritten: whether all that was sent has been taken.
+    mutating func judgeEnd(
+        _ unanswered: Quarantine.Unanswered?, of request: OutboundSlot?, isWritten: Bool, at now: Int64,
+        into effects: inout MQTTEffects
+    ) {
+        var quarantine = quarantine
+        let verdict = quarantine.connectionEnded(
+            isWritten || !quarantine.isWaiting ? connectionEnd : .unrelated, unanswered: unanswered,
+            written: publishesWritten, at: now)
+        self.quarantine = quarantine
+        guard let verdict, let request else { return }
+        let refusal = refusal(of: request)
+        guard case .refused = verdict else { return effects.report(.requestPassedOver(refusal)) }
+        effects.report(.requestRefused(refusal))
+        let remark = Int32(truncatingIfNeeded: effects.events.count - 1)
+        let index = session.window.slot(of: request.head.packetID)
+        guard request.kind == .published || request.kind == .received, index >= 0 else { return }
+        retire(index)
+        complete(index, .refused, refusal.disconnect?.reasonCode ?? .unspecifiedError, remark, &effects)
+    }
+
+    private func refusal(of slot: OutboundSlot) -> MQTTRefusal {
+        let isSilence = if case .unanswered = connectionEnd { true } else { false }
+        let disconnect: MQTTPacket.Disconnect? =
+            if case .disconnected(let packet) = connectionEnd { packet } else { nil }
+        let isMessage = slot.kind == .published || slot.kind == .received
+        return MQTTRefusal(
+            isMessage
+                ? .message(topic: slot.head.topic, slot.head.flags.qos)
+                : .subscription(filters: subscription(of: slot).filters),
+            disconnect: disconnect, isSilence: isSilence, byteCount: isMessage ? slot.messageBytes : 0)
+    }
+}
