@@ -33,7 +33,7 @@ extension MQTTEngine {
         guard turn != .later, paceAllows(at: now) else {
             let outcome = try queueForLater(head, payload, properties, token, now)
             // It may be the only one that waits.
-            if isCareful, session.window.isQuiet { paceDeadline = min(paceDeadline, now) }
+            if isCareful, !quarantine.isWaiting { paceDeadline = min(paceDeadline, now) }
             return outcome
         }
         let outcome = try publishNow(head, payload, properties, token, now)

@@ -58,6 +58,25 @@ extension MQTTEngine {
 
     // MARK: Sending what waits
 
+    /// What waits, because others pass it, is no longer wanted.
+    mutating func dropPassedSubscriptions(to filters: [String]) {
+        guard isCareful else { return }
+        for index in session.window.waitingRequests.indices(session.window.slots) {
+            let slot = session.window.slots[Int(index)]
+            let waiting = subscription(of: slot).filters
+            guard slot.kind == .subscribe, isPassed(filters: waiting), waiting.allSatisfy(filters.contains) else {
+                continue
+            }
+            session.window.finishRequest(index)
+        }
+    }
+
+    /// Whether a request waits because others pass it, so that its answer cannot be late.
+    func isPassed(request slot: OutboundSlot) -> Bool {
+        isCareful && slot.kind == .subscribe && slot.connection != session.window.connection
+            && isPassed(filters: subscription(of: slot).filters)
+    }
+
     /// Sends requests that wait for their turn. False if messages have to wait for them.
     mutating func sendWaitingRequests(at now: Int64) -> Bool {
         for index in session.window.waitingRequests.indices(session.window.slots) {
@@ -125,12 +144,13 @@ extension MQTTEngine {
     /// Nothing can be sent now: the turn of a request that others have passed may have come. Returns whether it has.
     mutating func chooseNext(at now: Int64) -> Bool {
         guard isCareful, !quarantine.isWaiting, session.window.hasPassed else { return false }
-        let isIdle = session.window.isQuiet && session.window.pending < 0 && session.window.resend < 0
+        let isThrough = session.window.pending < 0 && session.window.resend < 0
+        let isIdle = isThrough && session.window.isQuiet
         let pings = isIdle ? quarantine.pingsToWrite : 0
         for _ in 0..<pings { writePing(at: now, OutputProgress(total: .max)) }
         guard pings == 0 else { return false }
         let receives = session.inbound.hasCounted
-        guard !quarantine.choose(isIdle: isIdle, receives: receives, at: now) else {
+        guard !quarantine.choose(isThrough: isThrough, isIdle: isIdle, receives: receives, at: now) else {
             session.window.rewind()
             return true
         }

@@ -39,6 +39,7 @@ extension MQTTEngine {
     ) throws(MQTTUsageError) {
         try checkRequest("UNSUBSCRIBE", filters.count)
         for filter in filters { try check(filter) }
+        dropPassedSubscriptions(to: filters)
         try request(.unsubscribe, filters, count: filters.count, token: token, at: now) { id in
             .unsubscribe(.init(packetID: id, filters: filters, properties: properties))
         }

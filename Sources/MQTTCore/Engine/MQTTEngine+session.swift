@@ -82,7 +82,7 @@ extension MQTTEngine {
         }
         store(.discarded)
         session.reset()
-        quarantine.endRun()
+        quarantine = Quarantine()
         reportRoom(&effects)
     }
 }

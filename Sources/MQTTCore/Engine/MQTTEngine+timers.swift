@@ -157,7 +157,7 @@ extension MQTTEngine {
             let slot = session.window.slots[Int(index)]
             guard slot.time <= now, slot.time != .max else { return }
             let timeout = options.value.requestTimeout
-            if slot.comesFirst, !keepAlive.hasRead(for: timeout, at: now) {
+            if isPassed(request: slot) || slot.comesFirst && !keepAlive.hasRead(for: timeout, at: now) {
                 // The answer may be among what we have not read.
                 session.window.postpone(index, until: now.advanced(byNanoseconds: max(1, timeout)))
                 continue

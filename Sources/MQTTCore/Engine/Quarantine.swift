@@ -112,7 +112,8 @@ struct Quarantine: Sendable {
         var began: Int64 = 0
         var written = Load()
         var unansweredPings = 0
-        /// What was written before the last moment at which nothing was unanswered.
+        /// What was written up to the last PINGREQ, and up to the last one that was answered with all before it.
+        var pinged = Load()
         var answered = Load()
         /// Some of the requests that were answered.
         var answeredNames: [Name] = []
@@ -185,37 +186,44 @@ struct Quarantine: Sendable {
     /// Chooses the accused request that may leave next, if there is any. False if there is none now.
     ///
     /// - Parameters:
-    ///   - isIdle: whether nothing else is unanswered or waits.
+    ///   - isThrough: whether nothing else waits to be sent.
+    ///   - isIdle: whether nothing else is unanswered either.
     ///   - receives: whether messages are received that an end would interrupt.
-    mutating func choose(isIdle: Bool, receives: Bool, at now: Int64) -> Bool {
+    mutating func choose(isThrough: Bool, isIdle: Bool, receives: Bool, at now: Int64) -> Bool {
         if let chosen = connection.chosen {
-            guard isIdle else { return false }
+            // It waits at its place.
+            guard isThrough else { return false }
             // Nothing with this name waits.
             setStanding(of: chosen, nil)
             connection.chosen = nil
         }
-        // The answer to PINGREQ proves what the connection carries.
-        if isIdle, connection.unansweredPings > 0 { return false }
-        connection.chosen =
-            known.first { name, standing in
-                guard case .accused(let charge) = standing else { return false }
-                return charge.otherEnds >= charge.turnsAway
-                    || now >= time(of: charge, name, isIdle: isIdle, receives: receives)
-            }?.name
+        if awaitsPongs(isIdle) { return false }
+        let due =
+            accused.filter { _, charge in charge.otherEnds >= charge.turnsAway }
+            + accused.filter { now >= time(of: $1, $0, isIdle: isIdle, receives: receives) }
+        // Not always the same one, which may be forbidden.
+        connection.chosen = due.min { $0.1.ends < $1.1.ends }?.0
         return connection.chosen != nil
     }
+
+    private var accused: [(Name, Charge)] {
+        known.compactMap { name, standing in if case .accused(let charge) = standing { (name, charge) } else { nil } }
+    }
+
+    /// The answer to PINGREQ proves what the connection carries.
+    private func awaitsPongs(_ isIdle: Bool) -> Bool { isIdle && connection.unansweredPings > 0 }
 
     /// How many PINGREQ to write before the next accused request is sent, while nothing else waits: then the connection has
     /// carried as much as the one that ended because of that request.
     var pingsToWrite: Int {
-        guard connection.unansweredPings == 0 else { return 0 }
-        let missing = known.lazy.compactMap { [connection] name, standing -> Int? in
-            guard case .accused(let charge) = standing, charge.ends == 1, connection.hasAnswered(like: name) else {
-                return nil
-            }
-            return connection.answered.pings(toCarry: charge.load)
+        guard connection.unansweredPings == 0, connection.chosen == nil else { return 0 }
+        let missing = accused.lazy.compactMap { [connection] name, charge -> Int? in
+            guard charge.ends == 1, connection.hasAnswered(like: name),
+                connection.answered.pings(toCarry: charge.load) > 0
+            else { return nil }
+            return max(1, connection.written.pings(toCarry: charge.load))
         }
-        return missing.first { 1...Self.maximumPings ~= $0 } ?? 0
+        return missing.first { $0 <= Self.maximumPings } ?? 0
     }
 
     /// When an accused request may leave.
@@ -234,10 +242,9 @@ struct Quarantine: Sendable {
 
     /// When the next accused request may leave, if that depends on time alone; `Int64.max` for never.
     func nextTurn(isIdle: Bool, receives: Bool) -> Int64 {
-        known.reduce(.max) { earliest, entry in
-            guard case .accused(let charge) = entry.standing else { return earliest }
-            return min(earliest, time(of: charge, entry.name, isIdle: isIdle, receives: receives))
-        }
+        // An answer, or PINGRESP, comes first.
+        guard connection.chosen == nil, !awaitsPongs(isIdle) else { return .max }
+        return accused.reduce(.max) { min($0, time(of: $1.1, $1.0, isIdle: isIdle, receives: receives)) }
     }
 
     /// A request was written while nothing else was unanswered, and PINGREQ behind it.
@@ -265,7 +272,11 @@ struct Quarantine: Sendable {
     // MARK: What happened
 
     /// CONNACK arrived.
-    mutating func connectionBegan(at now: Int64) { connection = Connection(began: now) }
+    mutating func connectionBegan(at now: Int64) {
+        connection = Connection(began: now)
+        // So many others have ended connections meanwhile that it is sent first.
+        connection.chosen = accused.first { $0.isMessage && $1.otherEnds >= $1.turnsAway }?.0
+    }
 
     mutating func countWritten(_ bytes: Int, packets: Int) {
         connection.written.bytes += bytes
@@ -278,18 +289,21 @@ struct Quarantine: Sendable {
     }
 
     /// PINGREQ was written.
-    mutating func pinged() { connection.unansweredPings += 1 }
+    mutating func pinged() {
+        connection.unansweredPings += 1
+        connection.pinged = connection.written
+    }
 
     /// PINGRESP arrived.
     mutating func pingAnswered(at now: Int64) {
         connection.unansweredPings -= 1
+        if connection.unansweredPings == 0 { connection.answered = connection.pinged }
         connection.alone?.awaitedPongs -= 1
         if let alone = connection.alone, alone.awaitedPongs == 0 { connection.alone?.pingDuration = now - alone.time }
     }
 
     /// Nothing is unanswered any more: the server does not refuse what was alone.
     mutating func becameQuiet(written: Int) {
-        if connection.unansweredPings == 0 { connection.answered = connection.written }
         guard let alone = connection.alone else { return }
         connection.alone = nil
         guard let name = alone.name, let standing = standing(of: name) else { return }

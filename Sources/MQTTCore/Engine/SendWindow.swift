@@ -354,6 +354,7 @@ struct SendWindow: Sendable {
         waitingRequests.remove(index, &slots)
         slots[Int(index)].connection = connection
         slots[Int(index)].time = deadline
+        slots[Int(index)].postponements = 0
         requests.append(index, &slots)
     }
 

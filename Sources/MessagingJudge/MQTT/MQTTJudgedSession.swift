@@ -78,7 +78,7 @@ struct MQTTJudgedSession: Sendable {
     }
 
     /// Whether others may pass a message.
-    func mayBePassed(_ message: MQTTPacket.Publish) -> Bool { endsOfTopics[ByteKey(message.topic), default: 0] >= 4 }
+    func mayBePassed(_ message: MQTTPacket.Publish) -> Bool { endsOfTopics[ByteKey(message.topic), default: 0] >= 2 }
 
     /// The server has no session, or begins a new one.
     mutating func discard() {
