@@ -74,9 +74,7 @@ struct MQTTSender {
             let answer = await wait(cancelled: .failure(.cancelledWait)) { machine, waiter, dropped in
                 machine.publishers.publish(message, waiter, &machine.engine, machine.journal, &dropped)
             } take: {
-                // What others pass need not arrive any more.
-                _ = $0.engine.withdrawPassed($1)
-                return $0.publishers.waiters.take($1)
+                $0.publishers.waiters.take($1)
             }
             do throws(MQTTError) {
                 return try answer.get()

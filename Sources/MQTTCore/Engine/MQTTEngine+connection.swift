@@ -48,8 +48,7 @@ extension MQTTEngine {
             session.isHeld = true
             session.doubt = .connectUnanswered
         }
-        let (unanswered, request) = (findUnanswered(), session.window.lone)
-        let isWritten = output.isEmpty
+        let unanswered = findUnanswered()
         phase = .closed
         leaving.value = nil
         subscribingStage = .done
@@ -63,7 +62,7 @@ extension MQTTEngine {
             session.window.finishRequest(index)
         }
         session.connectionClosed()
-        if !isServer { judgeEnd(unanswered, of: request, isWritten: isWritten, at: now, into: &effects) }
+        if !isServer { judgeEnd(unanswered, at: now, into: &effects) }
         heldPackets = []
         opening.value = nil
         if sessionEndsWithConnection { session.isHeld = false }

@@ -9,7 +9,7 @@ extension MQTTEngine {
     /// and costs nothing in a release build.
     mutating func checkInvariants() -> Bool {
         session.window.pace.count()
-        session.checkInvariants(isOpen: phase.isOpen, passes: isCareful)
+        session.checkInvariants(isOpen: phase.isOpen)
         checkDerived()
         checkPhase()
         if phase.isOpen { checkOpenConnection() }

@@ -82,7 +82,7 @@ extension MQTTEngine {
         }
         store(.discarded)
         session.reset()
-        quarantine = Quarantine()
+        refusals.finish()
         reportRoom(&effects)
     }
 }

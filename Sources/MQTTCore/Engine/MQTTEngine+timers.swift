@@ -40,6 +40,7 @@ extension MQTTEngine {
             }
             if keepAlive.hasMoved(progress, at: now) { acknowledgementWait.restart(at: now) }
             reportLateRequests(progress, at: now, into: &effects)
+            if phase == .connected { reportLateHeldRequests(at: now, into: &effects) }
             guard phase == .connected else { return }
             checkAcknowledgements(progress, at: now, into: &effects)
             guard phase == .connected else { return }
@@ -98,8 +99,6 @@ extension MQTTEngine {
     mutating func writePing(at now: Int64, _ progress: OutputProgress) {
         keepAlive.pinged(at: now, progress: progress)
         MQTTPacket.encodePingreq(into: &output)
-        countWritten(2)
-        if isCareful { quarantine.pinged() }
     }
 
     /// Whether the server owes an acknowledgement of a message, and we would read it.
@@ -152,12 +151,12 @@ extension MQTTEngine {
     private mutating func reportLateRequests(
         _ progress: OutputProgress, at now: Int64, into effects: inout MQTTEffects
     ) {
-        while session.window.firstRequest >= 0 {
-            let index = session.window.firstRequest
+        while session.window.requests.first >= 0 {
+            let index = session.window.requests.first
             let slot = session.window.slots[Int(index)]
             guard slot.time <= now, slot.time != .max else { return }
             let timeout = options.value.requestTimeout
-            if isPassed(request: slot) || slot.comesFirst && !keepAlive.hasRead(for: timeout, at: now) {
+            if slot.comesFirst, !keepAlive.hasRead(for: timeout, at: now) {
                 // The answer may be among what we have not read.
                 session.window.postpone(index, until: now.advanced(byNanoseconds: max(1, timeout)))
                 continue

@@ -66,7 +66,7 @@ struct PublishPace: Sendable {
 }
 
 extension MQTTEngine {
-    /// Whether what leaves in a second is limited.
+    /// Whether what leaves in a second is limited: then each message goes through `publishCarefully` or `pumpCarefully`.
     var isPaced: Bool {
         options.value.maximumPublishesPerSecond != nil || options.value.maximumPublishedBytesPerSecond != nil
     }

@@ -3,14 +3,13 @@ import MessagingWire
 /// The outgoing half of a session: the messages in flight, in the order of their first sending, the queue behind them,
 /// and the requests that await an answer.
 ///
-/// Six chains share the slots:
+/// Five chains share the slots:
 /// - `published`: PUBLISH sent, not acknowledged. After a reconnect `resend` walks it, and nothing else is sent before
 ///   it is through [MQTT 5.0 4.4.0-1, 4.6.0-1].
 /// - `received`: PUBREC came, in the order in which PUBREL was sent [MQTT 5.0 4.6.0-4].
 /// - `queue`: never sent, behind those that were sent in a lost session. With a store the first of them have an identifier,
 ///   which is stored before they are sent.
 /// - `requests`: SUBSCRIBE and UNSUBSCRIBE, in the order of their deadlines.
-/// - `waitingRequests`: the same, before they are written, while some requests have to be alone; see ``Quarantine``.
 /// - `lateRequests`: those that were reported as late, and may still be answered.
 ///
 /// `used` counts what holds a place of the peer's Receive Maximum on this connection, which includes what was sent
@@ -26,7 +25,6 @@ struct SendWindow: Sendable {
     private(set) var received = SlotChain()
     private(set) var queue = SlotChain()
     private(set) var requests = SlotChain()
-    private(set) var waitingRequests = SlotChain()
     private(set) var lateRequests = SlotChain()
     /// Here because there is room for it.
     var pace = InvariantPace()
@@ -50,8 +48,6 @@ struct SendWindow: Sendable {
     private(set) var connection: UInt32 = 1
     /// The next message to send again; -1 when all are sent on this connection.
     private(set) var resend: Int32 = -1
-    /// The next message of the queue to send: the first, unless that and others are passed; -1 for none.
-    private(set) var pending: Int32 = -1
     /// The messages of QoS 0 in the queue: later ones of QoS 0 must not overtake them.
     private(set) var queuedAtMostOnceCount: Int32 = 0
     /// The first message of the queue that may lack an identifier: those before are of QoS 0 or have one.
@@ -59,7 +55,7 @@ struct SendWindow: Sendable {
     private(set) var unidentified: Int32 = -1
     /// The first message of the queue behind those that were sent in a lost session; -1 for none.
     private(set) var firstNew: Int32 = -1
-    /// The messages of the queue that have an identifier.
+    /// The messages of the queue before `unidentified` that have an identifier.
     private(set) var identifiedCount: Int32 = 0
     private(set) var lastSequence: UInt64 = 0
 
@@ -154,7 +150,6 @@ struct SendWindow: Sendable {
         queue.append(index, &slots)
         self.index.append(index, slots, count: queue.count)
         if firstNew < 0 { firstNew = index }
-        if pending < 0 { pending = index }
         if unidentified < 0 { unidentified = index }
         queuedBytes += slots[Int(index)].queuedBytes
         if head.flags.isAtMostOnce { queuedAtMostOnceCount += 1 }
@@ -186,9 +181,10 @@ struct SendWindow: Sendable {
         return index
     }
 
-    /// Moves a message of the queue, written under a reserved identifier, into the window.
-    mutating func recordQueuedSent(_ index: Int32, _ id: UInt16) {
-        assert(!slots[Int(index)].head.flags.isAtMostOnce, "A message of QoS 0 enters the window.")
+    /// Moves the first message of the queue, written under a reserved identifier, into the window.
+    mutating func recordFirstQueuedSent(_ id: UInt16) {
+        let index = queue.first
+        assert(index >= 0 && !slots[Int(index)].head.flags.isAtMostOnce, "Another message was sent than the first one.")
         leaveQueue(index)
         enterWindow(index, id)
     }
@@ -198,18 +194,31 @@ struct SendWindow: Sendable {
         while unidentified >= 0,
             slots[Int(unidentified)].head.flags.isAtMostOnce || slots[Int(unidentified)].head.packetID != 0
         {
-            unidentified = slots[Int(unidentified)].next
+            passUnidentified()
         }
         return unidentified
     }
 
-    /// Gives a message of the queue an identifier before it is sent, because the store must know the identifier by then. In
-    /// the order of the queue: what has an identifier is sent first by the next process. False if none is free.
-    mutating func identify(_ index: Int32) -> Bool {
-        guard let id = ids.reserve() else { return false }
+    /// Gives the first message without an identifier one before it is sent, because the store must know the identifier
+    /// by then. In the order of the queue: what has an identifier is sent first by the next process. Returns its slot,
+    /// or -1 if all have one or none is free.
+    mutating func identifyFirst() -> Int32 {
+        let index = firstUnidentified()
+        guard index >= 0, let id = ids.reserve() else { return -1 }
         bind(id, to: index)
-        identifiedCount += 1
-        return true
+        passUnidentified()
+        return index
+    }
+
+    /// Whether a message of the queue is before ``unidentified``. Behind that there may be messages with an identifier when others
+    /// have come to the head of the queue.
+    private func isPassed(_ index: Int32) -> Bool {
+        unidentified < 0 || slots[Int(index)].sequence < slots[Int(unidentified)].sequence
+    }
+
+    private mutating func passUnidentified() {
+        if slots[Int(unidentified)].head.packetID != 0 { identifiedCount += 1 }
+        unidentified = slots[Int(unidentified)].next
     }
 
     /// The record of a message or of its identifier has this ticket.
@@ -252,9 +261,11 @@ struct SendWindow: Sendable {
     }
 
     private mutating func leaveQueue(_ index: Int32) {
-        if index == unidentified { unidentified = slots[Int(index)].next }
-        if slots[Int(index)].head.packetID != 0 { identifiedCount -= 1 }
-        if index == pending { pending = slots[Int(index)].next }
+        if index == unidentified {
+            unidentified = slots[Int(index)].next
+        } else if slots[Int(index)].head.packetID != 0, isPassed(index) {
+            identifiedCount -= 1
+        }
         if index == firstNew { firstNew = slots[Int(index)].next }
         queue.remove(index, &slots)
         self.index.remove(index, slots[Int(index)], isLast: queue.count == 0)
@@ -268,36 +279,7 @@ struct SendWindow: Sendable {
         slots[Int(resend)].connection = connection
         used += 1
         untakenCount &+= 1
-        moveResend(behind: resend)
-    }
-
-    /// Goes to the next message that was not sent on this connection; others may have passed it.
-    private mutating func moveResend(behind index: Int32) {
-        resend = slots[Int(index)].next
-        while resend >= 0, slots[Int(resend)].connection == connection { resend = slots[Int(resend)].next }
-    }
-
-    /// Others go before this message, which is the next to be sent.
-    mutating func pass(_ index: Int32) {
-        if index == resend { moveResend(behind: index) } else { pending = slots[Int(index)].next }
-    }
-
-    /// The message with this token that was sent before and not on this connection; nil for none.
-    mutating func notSentHere(_ token: UInt64) -> Int32? {
-        inFlight.first { index in
-            slots[Int(index)].token == token && slots[Int(index)].kind == .published
-                && slots[Int(index)].connection != connection
-        } ?? index.message(token, queue, slots)
-    }
-
-    /// Whether anything was passed, or waits, on this connection.
-    var hasPassed: Bool { inFlightCount > used || pending != queue.first || waitingRequests.count > 0 }
-
-    /// Goes back to what was passed.
-    mutating func rewind() {
-        pending = queue.first
-        resend = published.first
-        if resend >= 0, slots[Int(resend)].connection == connection { moveResend(behind: resend) }
+        resend = slots[Int(resend)].next
     }
 
     // MARK: Acknowledgements
@@ -305,7 +287,7 @@ struct SendWindow: Sendable {
     /// PUBREC came: the message waits for PUBCOMP and keeps its place in the window [MQTT 5.0 4.9.0-1].
     mutating func markReceived(_ index: Int32, _ reason: MQTTReasonCode) {
         assert(slots[Int(index)].kind == .published, "PUBREC was taken for a message that does not await it.")
-        if resend == index { moveResend(behind: index) }
+        if resend == index { resend = slots[Int(index)].next }
         published.remove(index, &slots)
         slots[Int(index)].kind = .received
         slots[Int(index)].received = reason.rawValue
@@ -318,7 +300,7 @@ struct SendWindow: Sendable {
         if slots[Int(index)].kind == .received {
             received.remove(index, &slots)
         } else {
-            if resend == index { moveResend(behind: index) }
+            if resend == index { resend = slots[Int(index)].next }
             published.remove(index, &slots)
         }
         if slots[Int(index)].connection == connection { used -= 1 }
@@ -327,12 +309,9 @@ struct SendWindow: Sendable {
 
     // MARK: Requests
 
-    /// Records SUBSCRIBE or UNSUBSCRIBE with a reserved identifier.
-    ///
-    /// - Parameter packet: the packet, if it is not written but waits for its turn.
+    /// Records SUBSCRIBE or UNSUBSCRIBE, written under a reserved identifier.
     mutating func recordRequest(
-        _ id: UInt16, _ kind: OutboundSlot.Kind, token: UInt64, filterCount: Int, comesFirst: Bool, deadline: Int64,
-        waiting packet: [UInt8]
+        _ id: UInt16, _ kind: OutboundSlot.Kind, token: UInt64, filterCount: Int, comesFirst: Bool, deadline: Int64
     ) {
         let index = takeSlot()
         slots[Int(index)].kind = kind
@@ -344,49 +323,29 @@ struct SendWindow: Sendable {
         slots[Int(index)].filterCount = Int32(truncatingIfNeeded: filterCount)
         slots[Int(index)].time = deadline
         bind(id, to: index)
-        slots[Int(index)].connection = packet.isEmpty ? connection : 0
-        slots[Int(index)].payload = packet
-        if packet.isEmpty { requests.append(index, &slots) } else { waitingRequests.append(index, &slots) }
-    }
-
-    /// A request that has waited for its turn is written.
-    mutating func recordWaitingSent(_ index: Int32, deadline: Int64) {
-        waitingRequests.remove(index, &slots)
-        slots[Int(index)].connection = connection
-        slots[Int(index)].time = deadline
-        slots[Int(index)].postponements = 0
         requests.append(index, &slots)
     }
 
-    private func waits(_ index: Int32) -> Bool { slots[Int(index)].connection != connection }
-
-    /// The request that is late first, written or not; -1 for none.
-    var firstRequest: Int32 {
-        let (written, waiting) = (requests.first, waitingRequests.first)
-        guard written >= 0, waiting >= 0 else { return max(written, waiting) }
-        return slots[Int(waiting)].time < slots[Int(written)].time ? waiting : written
-    }
-
     /// A request without an answer, also a late one; nil for none.
-    var anyRequest: Int32? { [firstRequest, lateRequests.first].first { $0 >= 0 } }
+    var anyRequest: Int32? {
+        if requests.first >= 0 { return requests.first }
+        return lateRequests.first >= 0 ? lateRequests.first : nil
+    }
 
     /// The request is answered or will never be.
     mutating func finishRequest(_ index: Int32) {
         assert(slots[Int(index)].isRequest, "An answer was taken for a request that is none.")
         if slots[Int(index)].isLate {
             lateRequests.remove(index, &slots)
-        } else if waits(index) {
-            waitingRequests.remove(index, &slots)
         } else {
             requests.remove(index, &slots)
         }
         giveBack(index)
     }
 
-    /// Records that a request was reported as late. What was not written has no answer.
+    /// Records that a request was reported as late.
     mutating func markLate(_ index: Int32) {
         assert(slots[Int(index)].isRequest && !slots[Int(index)].isLate, "A request is late that does not wait.")
-        guard !waits(index) else { return finishRequest(index) }
         requests.remove(index, &slots)
         slots[Int(index)].isLate = true
         lateRequests.append(index, &slots)
@@ -405,10 +364,9 @@ struct SendWindow: Sendable {
 
     /// Gives a request until `deadline`, which is later than those of all others.
     mutating func postpone(_ index: Int32, until deadline: Int64) {
-        let waits = waits(index)
-        if waits { waitingRequests.remove(index, &slots) } else { requests.remove(index, &slots) }
+        requests.remove(index, &slots)
         slots[Int(index)].time = deadline
-        if waits { waitingRequests.append(index, &slots) } else { requests.append(index, &slots) }
+        requests.append(index, &slots)
     }
 
     // MARK: Connections
@@ -418,7 +376,6 @@ struct SendWindow: Sendable {
         connection &+= 1
         used = 0
         resend = -1
-        pending = queue.first
     }
 
     /// The session is resumed: messages in flight are sent again. Messages that wait for PUBCOMP occupy the window at
@@ -459,7 +416,7 @@ struct SendWindow: Sendable {
             if !wereSent { firstNew = index }
         }
         unidentified = queue.first
-        pending = queue.first
+        identifiedCount = 0
         used = 0
         resend = -1
     }
@@ -506,30 +463,5 @@ struct SendWindow: Sendable {
     var inFlight: [Int32] {
         let chained = published.indices(slots) + received.indices(slots)
         return chained.sorted { slots[Int($0)].sequence < slots[Int($1)].sequence }
-    }
-}
-
-// MARK: - What is unanswered
-
-extension SendWindow {
-    /// Whether nothing that was sent on this connection awaits an answer. Requests that are late do not count.
-    var isQuiet: Bool { used == 0 && requests.count == 0 }
-
-    /// What was sent on this connection and is unanswered.
-    var unanswered: Quarantine.Unanswered? {
-        // The connection ends with a late one that comes first.
-        let hasSubscription = requests.indices(slots).contains { slots[Int($0)].kind == .subscribe }
-        let sequences = inFlight.filter { slots[Int($0)].connection == connection }.map { slots[Int($0)].sequence }
-        guard let first = sequences.first, let last = sequences.last else {
-            return hasSubscription ? Quarantine.Unanswered(hasSubscription: true) : nil
-        }
-        return Quarantine.Unanswered(hasSubscription: hasSubscription, messages: first...last)
-    }
-
-    /// What alone was sent on this connection and is unanswered.
-    var lone: OutboundSlot? {
-        guard used + requests.count == 1 else { return nil }
-        let index = used == 0 ? requests.first : inFlight.first { slots[Int($0)].connection == connection }
-        return index.map { slots[Int($0)] }
     }
 }

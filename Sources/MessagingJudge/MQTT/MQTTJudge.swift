@@ -99,9 +99,7 @@ package struct MQTTJudge: Sendable {
     }
 
     private mutating func giveBackSession(of connection: inout MQTTJudgedConnection) {
-        guard let (key, given) = connection.takeSession() else { return }
-        var session = given
-        session.ended(connection.number)
+        guard let (key, session) = connection.takeSession() else { return }
         owners[key] = nil
         sessions[key] = session
     }

@@ -67,19 +67,6 @@ struct MQTTJudgedSession: Sendable {
     /// The identifier of each filter in the last SUBSCRIBE that named it.
     var identifiers: [ByteKey: UInt32] = [:]
 
-    /// How many connections have ended while messages to a topic were unanswered: others may pass these, so that one which the
-    /// server refuses so does not hold up the rest.
-    private var endsOfTopics: [ByteKey: Int] = [:]
-
-    /// The connection has ended.
-    mutating func ended(_ number: Int) {
-        let open = exchanges.values.filter { $0.publishedOn == number && $0.state != .answered }
-        for topic in Set(open.map { ByteKey($0.message.topic) }) { endsOfTopics[topic, default: 0] += 1 }
-    }
-
-    /// Whether others may pass a message.
-    func mayBePassed(_ message: MQTTPacket.Publish) -> Bool { endsOfTopics[ByteKey(message.topic), default: 0] >= 2 }
-
     /// The server has no session, or begins a new one.
     mutating func discard() {
         exchanges = [:]

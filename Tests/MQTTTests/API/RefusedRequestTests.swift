@@ -107,8 +107,11 @@ struct RefusedRequestTests {
         await scene.end()
     }
 
-    @Test func `a message that is given up with its connection fails when the state has changed`() async throws {
-        let scene = try await Scene(.v5_0, faults: .strict(forbiddenTopics: ["no"]))
+    @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])
+    func `a message that is given up with its connection fails when the state has changed`(version: MQTTVersion)
+        async throws
+    {
+        let scene = try await Scene(version, faults: .strict(forbiddenTopics: ["no"]))
         let client = scene.client
         try await client.connect()
         let found = Mutex<MQTTConnectionState?>(nil)
@@ -288,31 +291,8 @@ struct RefusedRequestTests {
         #expect(reading.isOver)
     }
 
-    @Test func `a lone message over 3.1.1 is named, and ends by withdrawal`() async throws {
-        let scene = try await Scene(faults: .strict(forbiddenTopics: ["no"]))
-        let client = scene.client
-        let events = client.events
-        let named = Outcome(scene) {
-            for await event in events {
-                if case .requestPassedOver(let error) = event { return error as MQTTError? }
-            }
-            return nil
-        }
-        try await client.connect()
-        let forbidden = Outcome(scene) { try await client.publish("x", to: "no", qos: .atLeastOnce) }
-        await scene.seconds(atMost: 30) { named.isOver }
-        #expect(named.value??.message.contains("'no'") == true)
-        await scene.clock.advance(by: .seconds(600))
-        #expect(!forbidden.isOver)
-        // It is neither lost nor given up.
-        scene.broker.changeFaults { $0 = LoopbackFaults() }
-        await scene.seconds(atMost: 60) { forbidden.isOver }
-        #expect(forbidden.value != nil)
-        await scene.end()
-    }
-
     @Test func `a topic that is allowed again is published as any other`() async throws {
-        let scene = try await Scene(.v5_0, faults: .strict(forbiddenTopics: ["no"]))
+        let scene = try await Scene(faults: .strict(forbiddenTopics: ["no"]))
         let client = scene.client
         try await client.connect()
         let forbidden = Outcome(scene) { try await client.publish("x", to: "no", qos: .atLeastOnce) }
