@@ -98,7 +98,8 @@ import Transport
         let sources = DocumentationPage.root.appending(path: "Sources")
         let files = FileManager.default.enumerator(atPath: sources.path)?.compactMap { $0 as? String } ?? []
         #expect(files.count > 100)
-        for file in files where file.hasSuffix(".swift") {
+        // What is asserted is no error message.
+        for file in files where file.hasSuffix(".swift") && !file.hasSuffix("+invariants.swift") {
             for line in try String(contentsOf: sources.appending(path: file), encoding: .utf8).split(separator: "\n") {
                 let code = line.drop { $0 == " " }
                 guard !code.hasPrefix("//"), let quote = code.firstIndex(of: "\"") else { continue }

@@ -286,7 +286,7 @@ struct SendWindow: Sendable {
 
     /// PUBREC came: the message waits for PUBCOMP and keeps its place in the window [MQTT 5.0 4.9.0-1].
     mutating func markReceived(_ index: Int32, _ reason: MQTTReasonCode) {
-        assert(slots[Int(index)].kind == .published, "PUBREC was taken for a message that does not await it.")
+        assert(slots[Int(index)].kind == .published, "PUBREC has come for a message that does not await it.")
         if resend == index { resend = slots[Int(index)].next }
         published.remove(index, &slots)
         slots[Int(index)].kind = .received
@@ -334,7 +334,7 @@ struct SendWindow: Sendable {
 
     /// The request is answered or will never be.
     mutating func finishRequest(_ index: Int32) {
-        assert(slots[Int(index)].isRequest, "An answer was taken for a request that is none.")
+        assert(slots[Int(index)].isRequest, "An answer has come for something else than a request.")
         if slots[Int(index)].isLate {
             lateRequests.remove(index, &slots)
         } else {

@@ -169,6 +169,9 @@ extension STOMPError {
     /// The same error with the name of the frame, if the server has refused it.
     func namingSubscribe(to destination: String) -> STOMPError { naming("SUBSCRIBE to '\(destination)'") }
 
+    /// The same for an UNSUBSCRIBE.
+    func namingUnsubscribe(from destination: String) -> STOMPError { naming("UNSUBSCRIBE from '\(destination)'") }
+
     static func connectionsEndBeforeReceipt(ofSubscribeTo destination: String) -> STOMPError {
         STOMPError(
             .timedOut,

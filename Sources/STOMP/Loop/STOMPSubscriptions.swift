@@ -244,7 +244,7 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
             // Calling again does not send UNSUBSCRIBE again.
             if let unknown = remainderError(ended.route, error) { answer = .failure(unknown) }
         case .failure(let error):
-            answer = .failure(error.naming("UNSUBSCRIBE from '\(ended.route.destination)'"))
+            answer = .failure(error.namingUnsubscribe(from: ended.route.destination))
         }
         for call in ended.calls { call.end(answer) }
     }
