@@ -189,7 +189,7 @@ extension GrowthRow {
                         group.cancelAll()
                     }
                 }
-            },
+            }.knownToGrowWhenBusy,
             GrowthRow("MQTT: unread messages, read") { bench, count in
                 let client = try await bench.connectedMQTT { $0.receiveMaximum = 65_000 }
                 let subscription = try await client.subscribe(
