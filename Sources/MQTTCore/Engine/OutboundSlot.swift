@@ -49,6 +49,10 @@ struct OutboundSlot: Sendable {
     var payload: [UInt8] = []
     var properties = MQTTProperties()
 
+    var isInQueue: Bool { kind == .queued || kind == .requeued }
+    var isInFlight: Bool { kind == .published || kind == .received }
+    var isRequest: Bool { kind == .subscribe || kind == .unsubscribe }
+
     /// What a queued message counts against the limit of bytes.
     var queuedBytes: Int { Self.queuedBytes(head, payload, properties) }
 

@@ -13,7 +13,7 @@ extension QueueIndex {
     private func check(_ tokens: [UInt64: Int32], _ slots: [OutboundSlot]) {
         for (token, index) in tokens {
             let slot = slots[Int(index)]
-            assert(slot.kind == .queued || slot.kind == .requeued, "A token leads to a message outside the queue.")
+            assert(slot.isInQueue, "A token leads to a message outside the queue.")
             assert(slot.token == token, "A token leads to a message with another one.")
         }
     }

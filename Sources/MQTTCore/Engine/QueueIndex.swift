@@ -13,8 +13,7 @@ struct QueueIndex: Sendable {
         static func < (one: Entry, other: Entry) -> Bool { (one.time, one.sequence) < (other.time, other.sequence) }
 
         func isQueued(_ slots: [OutboundSlot]) -> Bool {
-            let kind = slots[Int(slot)].kind
-            return (kind == .queued || kind == .requeued) && slots[Int(slot)].sequence == sequence
+            slots[Int(slot)].isInQueue && slots[Int(slot)].sequence == sequence
         }
     }
 

@@ -176,12 +176,6 @@ private struct ChainWalk {
     }
 }
 
-extension OutboundSlot {
-    var isInQueue: Bool { kind == .queued || kind == .requeued }
-    var isInFlight: Bool { kind == .published || kind == .received }
-    var isRequest: Bool { kind == .subscribe || kind == .unsubscribe }
-}
-
 extension PacketIDSet {
     fileprivate mutating func checkInvariants() {
         var (word, taken) = (0, 0)

@@ -169,7 +169,7 @@ extension STOMPError {
     /// The same error with the name of the frame, if the server has refused it.
     func namingSubscribe(to destination: String) -> STOMPError { naming("SUBSCRIBE to '\(destination)'") }
 
-    /// The same for an UNSUBSCRIBE.
+    /// The same error with the name of the frame, if the server has refused it.
     func namingUnsubscribe(from destination: String) -> STOMPError { naming("UNSUBSCRIBE from '\(destination)'") }
 
     static func connectionsEndBeforeReceipt(ofSubscribeTo destination: String) -> STOMPError {
