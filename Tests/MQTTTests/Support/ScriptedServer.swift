@@ -61,8 +61,15 @@ final class ScriptedServer: Sendable {
         }
     }
 
+    // A struct, because a mutex wraps a function that is the whole of its value once more at each use.
+    private struct State {
+        var links: [Link<ScriptedMachine>] = []
+        var versions: [MQTTVersion] = []
+        var remarks: Remarks?
+    }
+
     private let script: @Sendable (Step) -> Void
-    private let state = Mutex((links: [Link<ScriptedMachine>](), versions: [MQTTVersion]()))
+    private let state = Mutex(State())
 
     /// Makes the packets that acknowledge a message; nil leaves it to the engine, and the packets come before what the
     /// engine says.
@@ -70,7 +77,6 @@ final class ScriptedServer: Sendable {
 
     private let clock: ManualClock?
     private let maximumPacketSize: UInt32
-    private let remarks = Mutex<Remarks?>(nil)
 
     /// - Parameter clock: also that of its clients. Default: nil, the system's clock.
     init(
@@ -89,7 +95,7 @@ final class ScriptedServer: Sendable {
     var link: Link<ScriptedMachine>? { state.withLock { $0.links.last } }
 
     /// What connections from now on say to messages.
-    func remark(_ remarks: @escaping Remarks) { self.remarks.withLock { $0 = remarks } }
+    func remark(_ remarks: @escaping Remarks) { state.withLock { $0.remarks = remarks } }
 
     func client(
         _ urls: [String] = ["mqtt://scripted"], _ change: (inout MQTTConfiguration) -> Void = { _ in }
@@ -122,7 +128,7 @@ final class ScriptedServer: Sendable {
         var configuration = MQTTEngineConfiguration(role: .server)
         configuration.maximumPacketSize = maximumPacketSize
         var machine = ScriptedMachine(engine: MQTTEngine(configuration: configuration))
-        machine.remarks = remarks.withLock { $0 }
+        machine.remarks = state.withLock { $0.remarks }
         let link = Link(machine: machine, loop: loop, maximumOutboxBytes: 1 << 20)
         let number = state.withLock { state in
             state.links.append(link)
