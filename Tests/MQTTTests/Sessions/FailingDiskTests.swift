@@ -293,8 +293,7 @@ struct FailingDiskTests {
         let publishing = Task { try await client.publish("failed", to: "a", qos: .exactlyOnce) }
         #expect(await eventually { disk.base.messageCount == 2 })
         disk.isFull = true
-        let reconnecting = Task(executorPreference: core.loop) { try await client.reconnect() }
-        await begun(attemptOf: client) {
+        let reconnecting = await reconnect(client) {
             // After the attempt's first step, and before the callers are notified: an attempt must not open the store again.
             core.loop.execute {
                 while let journal = core.persistence?.journal, journal.failure != nil, isConnecting(client) {
@@ -317,8 +316,11 @@ struct FailingDiskTests {
         await bench.stop()
     }
 
-    /// Runs `body` on the loop's thread when an attempt has begun, before what the attempt's task hands to the loop.
-    private func begun(attemptOf client: MQTTClient, _ body: @escaping @Sendable () -> Void) async {
+    /// Lets a client reconnect, and runs `body` on the loop's thread when the attempt has begun, before what the attempt's task
+    /// hands to the loop.
+    private func reconnect(
+        _ client: MQTTClient, _ body: @escaping @Sendable () -> Void
+    ) async -> Task<Void, any Error> {
         let ended = PendingCall<Void>()
         // Once in each round of the loop.
         @Sendable func ask() {
@@ -326,8 +328,11 @@ struct FailingDiskTests {
             body()
             ended.end(())
         }
+        // First, because the attempt may have ended before this thread runs again.
         client.core.loop.execute(ask)
+        let reconnecting = Task(executorPreference: client.core.loop) { try await client.reconnect() }
         await ended.answer()
+        return reconnecting
     }
 
     /// Publishes a message that waits for a connection and is stored, and that fails with the end of the client.
