@@ -182,6 +182,40 @@ import Transport
         }
     }
 
+    /// The new task begins while the old one is in its loop; with threads (`-D SIMULATION`) at any step of it.
+    @Test func `A task that is restarted while the old one unwinds loses nothing`() async throws {
+        var options = SimulationOptions()
+        options.faults = []
+        let first = Campaign.seed
+        try await Simulation.run(seeds: first..<first + UInt64(Campaign.rounds(2000)), options: options) { world in
+            let broker = try await world.startBroker()
+            let client = try MQTTClient(broker.mqttURL, clock: world.clock)
+            try await client.connect()
+            let messages = try await client.subscribe(to: "a", qos: .atLeastOnce)
+            let received = Noted()
+            var reading: [Task<Void, any Error>] = []
+            let sent = 6
+            for number in 0..<sent {
+                if world.seed >> number & 1 == 1 { reading.last?.cancel() }
+                reading.append(
+                    Task {
+                        do throws(MQTTError) {
+                            for try await message in messages { received.add(Int(message.text ?? "") ?? -1) }
+                        } catch {
+                            try world.require(error.code == .cancelled, "\(error)")
+                        }
+                    })
+                await broker.publish("\(number)", to: "a", qos: .atLeastOnce)
+            }
+            while client.counters.messagesReceived < sent { await Task.yield() }
+            await client.disconnect()
+            for task in reading { try await task.value }
+            let numbers = received.numbers.sorted()
+            try world.require(numbers == Array(0..<sent), "\(numbers) of \(sent) messages were delivered")
+            await broker.stop()
+        }
+    }
+
     // MARK: Failures
 
     /// What running a body that fails throws.

@@ -50,13 +50,13 @@ extension Census {
     /// Those that hold at most one thing, that are the same for all clients of a loop, or whose type is not known here.
     private static let uncounted = [
         "BatchPool.state", "Broadcaster.state", "ClientNews.lock", "ClientParts.counters", "DeliveryQueue.fullness",
-        "DeliveryQueue.inheritances", "DeliveryQueue.lock", "DeliveryQueue.lost", "DeliveryQueue.receiver",
+        "DeliveryQueue.lock", "DeliveryQueue.lost", "DeliveryQueue.reader",
         "EventLoop.inbox", "EventLoop.isStarted", "EventLoop.starting", "EventLoop.thread", "Link.connections",
-        "LookUps.state", "MemorySessionStore.state", "MQTTAfterLock.work", "MQTTBatch.taken", "MQTTRoute.granted",
+        "LookUps.state", "MemorySessionStore.state", "MQTTAfterLock.work", "MQTTBatch.leased", "MQTTRoute.granted",
         "MQTTJournal.state", "MQTTPersistence.phase", "ManualTime.nanoseconds", "PendingCall.lock",
-        "ManualTime.workCount", "NetworkMonitor.state", "STOMPAfterLock.batchEnds", "STOMPAfterLock.receivers",
-        "STOMPAfterLock.resumptions",
-        "STOMPClientCore.expiresRelatively", "STOMPClientCore.ids", "StreamOpener.state", "SubscriptionHandle.places",
+        "ManualTime.workCount", "NetworkMonitor.state", "STOMPAfterLock.batchEnds", "STOMPAfterLock.readers",
+        "STOMPAfterLock.resumptions", "STOMPBatch.leased",
+        "STOMPClientCore.expiresRelatively", "STOMPClientCore.ids", "StreamOpener.state",
         "Supervisor.isMoving",
         "UnreadBytes.count", "UnreadBytes.reached",
     ]

@@ -63,9 +63,9 @@ extension MQTTClient {
         try check(requests.map(\.filter))
         let route = MQTTRoute(
             requests: requests, properties: properties, policy: buffer, acknowledgement: acknowledgement)
-        let first = core.firstQueue(of: route)
+        let queue = core.makeQueue(of: route)
         let answer = try await core.subscriptions.subscribe(route)
-        let handle = MQTTSubscriptionHandle(core: core, route: route, first: first)
+        let handle = MQTTSubscriptionHandle(core: core, route: route, queue: queue)
         return MQTTSubscription(handle: handle, reasonCodes: answer.codes, grantProperties: answer.properties)
     }
 
@@ -103,14 +103,14 @@ extension MQTTClient {
     ) -> MQTTSubscription {
         let route = MQTTRoute(
             requests: requests, properties: properties, policy: buffer, acknowledgement: acknowledgement)
-        let first = core.firstQueue(of: route)
+        let queue = core.makeQueue(of: route)
         do throws(MQTTError) {
             try check(requests.map(\.filter))
             core.loop.execute { [core] in core.subscriptions.declare(route) }
         } catch {
             route.finish(.failed(error))
         }
-        let handle = MQTTSubscriptionHandle(core: core, route: route, first: first)
+        let handle = MQTTSubscriptionHandle(core: core, route: route, queue: queue)
         return MQTTSubscription(handle: handle, reasonCodes: [], grantProperties: [])
     }
 
@@ -162,14 +162,14 @@ extension MQTTClient {
         buffer: BufferPolicy = BufferPolicy(), acknowledgement: MQTTAcknowledgement = .automatic
     ) async -> MQTTSubscription {
         let route = MQTTRoute(requests: [], policy: buffer, acknowledgement: acknowledgement)
-        let first = core.firstQueue(of: route)
+        let queue = core.makeQueue(of: route)
         do throws(MQTTError) {
             try core.supervisor.startLoop()
             await core.loop.result { [core] in core.subscriptions.receiveUnmatched(route) }
         } catch {
             route.finish(.failed(error))
         }
-        let handle = MQTTSubscriptionHandle(core: core, route: route, first: first)
+        let handle = MQTTSubscriptionHandle(core: core, route: route, queue: queue)
         return MQTTSubscription(handle: handle, reasonCodes: [], grantProperties: [])
     }
 }

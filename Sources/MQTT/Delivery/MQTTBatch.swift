@@ -1,12 +1,12 @@
 import MQTTCore
 public import MessagingShell
 import MessagingWire
-import Synchronization
+public import Synchronization
 
 /// The messages that one read brought to one subscription: their records, and the bytes they point into.
 @_documentation(visibility: internal)
 public final class MQTTBatch: DeliveryBatch, @unchecked Sendable {
-    // Sendable because records, `places` and `gap` change only while the batch waits in a queue, under the queue's lock; once a
+    // Sendable because records and `gap` change only while the batch waits in a queue, under the queue's lock; once a
     // receiver has it, nothing changes any more. For the same reason exclusive access needs no check.
 
     /// A constant, because reading it then changes no reference count.
@@ -24,18 +24,12 @@ public final class MQTTBatch: DeliveryBatch, @unchecked Sendable {
     let route: MQTTRoute?
     /// How many messages were lost just before the first one.
     @safe @exclusivity(unchecked) @usableFromInline package var gap = 0
-    @safe @exclusivity(unchecked) @usableFromInline package var number = 0
-    /// The batch that these messages are the rest of, in which what is taken counts, and their places there.
-    private let origin: MQTTBatch?
-    @safe @exclusivity(unchecked) private var places: [Int] = []
     private let pool: MQTTBatchPool?
-    /// How many messages a receiver has taken.
-    private let taken = Atomic(0)
+    @usableFromInline let leased = Atomic(DeliveryPlace())
 
     init(
         _ storage: MQTTBatchStorage, aliasTopics: [UInt8] = [], commonTopic: String? = nil, version: MQTTVersion,
-        core: MQTTClientCore?, route: MQTTRoute? = nil, pool: MQTTBatchPool? = nil,
-        restOf origin: MQTTBatch? = nil
+        core: MQTTClientCore?, route: MQTTRoute? = nil, pool: MQTTBatchPool? = nil
     ) {
         bytes = storage.bytes
         records = storage.records
@@ -45,24 +39,6 @@ public final class MQTTBatch: DeliveryBatch, @unchecked Sendable {
         self.version = version
         self.core = core
         self.route = route
-        self.origin = origin
-    }
-
-    /// The same messages for another receiver, so that dropping messages from one does not affect the other.
-    func copy() -> MQTTBatch {
-        MQTTBatch(
-            storage, aliasTopics: aliasTopics, commonTopic: commonTopic, version: version, core: core, route: route)
-    }
-
-    @usableFromInline
-    package func rest(from index: Int) -> MQTTBatch {
-        let batch = MQTTBatch(
-            MQTTBatchStorage(bytes: bytes, records: Array(records[index...])), aliasTopics: aliasTopics,
-            commonTopic: commonTopic, version: version, core: core, route: route, restOf: self)
-        batch.places = Array(index..<records.count)
-        batch.number = number
-        if index == 0 { batch.gap = gap }
-        return batch
     }
 
     /// A batch of one of the messages, with another payload.
@@ -92,14 +68,11 @@ public final class MQTTBatch: DeliveryBatch, @unchecked Sendable {
     /// The message at a place from 0 to `count`.
     @inlinable public subscript(index: Int) -> MQTTMessage { MQTTMessage(batch: self, index: index) }
 
-    /// How many of the messages a receiver has taken, as far as the queue and the receiver's place show: all of a batch whose
-    /// receiver is in the middle of it.
-    var takenCount: Int { taken.load(ordering: .relaxed) }
+    @inlinable public var place: DeliveryPlace { leased.load(ordering: .relaxed) }
 
-    @usableFromInline
-    package func noteTaken(_ count: Int) {
-        if let origin { return origin.noteTaken(count < places.count ? places[count] : origin.count) }
-        taken.store(count, ordering: .relaxed)
+    @inlinable
+    public func move(from old: DeliveryPlace, to new: DeliveryPlace) -> Bool {
+        leased.compareExchange(expected: old, desired: new, ordering: .relaxed).exchanged
     }
 
     @usableFromInline package var byteCount: Int { storage.memory + aliasTopics.count }
@@ -139,11 +112,9 @@ public final class MQTTBatch: DeliveryBatch, @unchecked Sendable {
                 continue
             }
             records[kept] = records[index]
-            if origin != nil { places[kept] = places[index] }
             kept += 1
         }
         records.removeLast(dropped)
-        if origin != nil { places.removeLast(dropped) }
         return dropped
     }
 }

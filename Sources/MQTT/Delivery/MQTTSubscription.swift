@@ -6,13 +6,13 @@ import MessagingWire
 /// ``MQTTClient``.
 ///
 /// The subscription lives as long as this value or an iterator of it: when the last copy is released, the client
-/// unsubscribes. It survives reconnects. An iterator continues where the one before it was released, so that a loop may be
-/// left and entered again; of two at the same time each gets every message since it was made. When one of several is
-/// released, the oldest of the others gets next what it has left and no other gets.
+/// unsubscribes. It survives reconnects. It has one reader at a time: an iterator that asks for its first message continues
+/// where the one before it stopped, so that a loop may be left and entered again, and a task may be restarted while the old one
+/// unwinds. For a second reader subscribe once more, with `retainHandling: .doNotSend` if the first has the retained messages.
 ///
 /// Iterating throws ``MQTTError`` when the client stops connecting, when the server refuses the filter after a reconnect,
-/// and (with ``MQTTError/Code/cancelled``) when the iterating task is cancelled; it ends after ``MQTTClient/disconnect()``
-/// and ``unsubscribe()``.
+/// and with ``MQTTError/Code/cancelled`` when the iterating task is cancelled or another iterator has continued; it ends
+/// after ``MQTTClient/disconnect()`` and ``unsubscribe()``.
 ///
 /// A step of the loop takes some ten nanoseconds in a task of its own or a `@concurrent` function. In an actor, on the main
 /// actor and in a `nonisolated(nonsending)` function Swift looks up the executor at each step, which takes a hundred; with
@@ -70,7 +70,7 @@ public struct MQTTSubscription: MessageSubscription {
     public var batches: MessageBatches<MQTTBatch, MQTTError> { MessageBatches(handle) }
     public func makeAsyncIterator() -> Iterator { Iterator(cursor: DeliveryCursor(handle)) }
 
-    /// One receiver of the messages. It is not generic, because the compiler would not specialize a generic
+    /// The reader of the messages. It is not generic, because the compiler would not specialize a generic
     /// asynchronous `next()`.
     public struct Iterator: AsyncIteratorProtocol {
         @usableFromInline let cursor: DeliveryCursor<MQTTBatch, MQTTError>

@@ -117,7 +117,7 @@ struct MQTTManualMessages: Sendable {
     /// A subscription has ended: takes its messages without an acknowledgement out, in the order of arrival, except those
     /// that another subscription with manual acknowledgement has too.
     mutating func take(_ route: MQTTRoute, _ engine: borrowing MQTTEngine) -> [Message] {
-        var taken: [UInt64: Message] = [:]
+        var taken: [Message] = []
         var others: Set<UInt64> = []
         for case let entry? in entries[head...] {
             let isOwn = entry.batch.route === route
@@ -126,16 +126,16 @@ struct MQTTManualMessages: Sendable {
                     others.insert(record.delivery)
                     continue
                 }
-                // Several receivers of a subscription have batches of their own.
-                let isTaken = place < entry.batch.takenCount || taken[record.delivery]?.isTaken ?? false
-                taken[record.delivery] = Message(
-                    batch: entry.batch, place: place, delivery: record.delivery, isTaken: isTaken)
+                taken.append(
+                    Message(
+                        batch: entry.batch, place: place, delivery: record.delivery,
+                        isTaken: place < entry.batch.place.index))
             }
         }
         isReported = false
         entries = entries[head...].filter { $0.map { $0.batch.route !== route } ?? false }
         head = 0
-        return taken.filter { !others.contains($0.key) }.sorted { $0.key < $1.key }.map(\.value)
+        return taken.filter { !others.contains($0.delivery) }
     }
 
     mutating func removeAll() {

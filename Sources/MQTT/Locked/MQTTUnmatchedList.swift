@@ -212,7 +212,7 @@ final class MQTTUnmatchedList: @unchecked Sendable {
     ///   - filters: of the subscription.
     func release(_ route: MQTTRoute, claimedUntil deadline: Int64?, _ filters: [String]) {
         for index in messages.indices where messages[index].holder === route {
-            let isUntaken = messages[index].batch.map { $0.takenCount <= messages[index].place } ?? false
+            let isUntaken = messages[index].batch.map { $0.place.index <= messages[index].place } ?? false
             messages[index].holder = nil
             messages[index].batch = nil
             if !isUntaken { messages[index].markTaken() }

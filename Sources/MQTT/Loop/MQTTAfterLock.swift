@@ -37,7 +37,7 @@ final class MQTTAfterLock: LinkAfterLock {
             for event in work.effects.events where Self.isConnected(event) { core.handle(event.kind) }
             if !work.effects.messages.isEmpty {
                 deliver(bytes, core)
-                work.receivers.resume(returning: true)
+                work.readers.resume(returning: ())
                 if work.mayBeFull { reportFull(core) }
             }
             for event in work.effects.events where !Self.isConnected(event) { core.handle(event.kind) }
@@ -101,17 +101,13 @@ final class MQTTAfterLock: LinkAfterLock {
             storage, aliasTopics: work.effects.aliasTopics, commonTopic: topic, version: work.version, core: core,
             route: route, pool: pool)
         if route.receivers.areRequests { return route.receiveReplies(batch) }
-        let queues = route.receivers.queues
-        for (index, queue) in queues.enumerated() {
-            // Each receiver gets its own batch, so that dropping messages from one does not affect the others. The last
-            // one gets the original: from then on a full queue may drop messages from it.
-            let batch = index == queues.count - 1 ? batch : batch.copy()
-            if route.acknowledgement == .manual {
-                let now = core.loop.now
-                core.link.perform { $0.manual.add(batch, at: now) }
-            }
-            core.subscriptions.push(batch, to: queue, of: route, for: &work.receivers)
+        guard let queue = route.receivers.queue else { return }
+        if route.acknowledgement == .manual {
+            let now = core.loop.now
+            // Before the queue has it: a full one drops messages from it.
+            core.link.perform { $0.manual.add(batch, at: now) }
         }
+        core.subscriptions.push(batch, to: queue, of: route, for: &work.readers)
     }
 }
 
@@ -128,8 +124,8 @@ struct MQTTWork: ~Copyable {
     var destinations: [UInt32] = []
     /// Otherwise the subscriptions that receive messages, which hold the messages' indexes.
     var touchedRoutes: [MQTTRoute] = []
-    /// The receivers that waited for the messages.
-    var receivers = UniqueArray<Waiter<Bool>>()
+    /// The readers that waited for the messages.
+    var readers = UniqueArray<Waiter<Void>>()
     var resumptions = UniqueArray<Resumption<MQTTWaitingPublishers.Answer>>()
     var batchEnds = UniqueArray<Resumption<Bool>>()
     /// Publishers that try again, because the queue has room.

@@ -201,13 +201,12 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
         }
         self.report(report)
         guard !messages.isEmpty else { return }
-        // Count before a receiver can have them.
+        // Count before a reader can have them.
         core.parts.counters.received(messages.count)
-        for queue in route.receivers.queues {
-            let batch = batch(of: messages, for: route)
-            core.link.perform { $0.unmatched.handed(batch) }
-            _ = queue.push(batch)
-        }
+        guard let queue = route.receivers.queue else { return }
+        let batch = batch(of: messages, for: route)
+        core.link.perform { $0.unmatched.handed(batch) }
+        _ = queue.push(batch)
     }
 
     private func batch(of messages: [MQTTUnmatchedMessages.Message], for route: MQTTRoute) -> MQTTBatch {

@@ -198,7 +198,7 @@ extension ClientCore {
                 let (address, route) = self.subscriptions.makeReplyRoute(replies)
                 _ = try await self.subscriptions.register(route)
                 // Its own queue is never filled: the messages go to `replies`.
-                let handle = SubscriptionHandle(core: self, route: route, first: self.makeQueue(route.policy))
+                let handle = SubscriptionHandle(core: self, route: route, queue: self.makeQueue(route.policy))
                 return Replies.Subscription(address: address, handle: handle)
             }
             known = made
@@ -255,15 +255,14 @@ extension ClientCore {
         }
     }
 
-    /// Makes the queue of a receiver; on any thread.
-    package func makeQueue(_ policy: BufferPolicy) -> DeliveryQueue<Route.Batch, Failure> {
+    private func makeQueue(_ policy: BufferPolicy) -> DeliveryQueue<Route.Batch, Failure> {
         DeliveryQueue(policy: policy, unread: unread)
     }
 
-    /// Gives a route that the loop does not know yet its first queue; on any thread.
-    package func firstQueue(of route: Route) -> DeliveryQueue<Route.Batch, Failure> {
+    /// Gives a route that the loop does not know yet its queue; on any thread.
+    package func makeQueue(of route: Route) -> DeliveryQueue<Route.Batch, Failure> {
         let queue = makeQueue(route.policy)
-        route.add(queue)
+        route.receivers.queue = queue
         return queue
     }
 }

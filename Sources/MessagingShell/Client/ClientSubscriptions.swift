@@ -58,14 +58,14 @@ extension ClientSubscriptions {
         return try await call.answer(ifCancelled: .failure(.cancelledWait)).get()
     }
 
-    /// Hands a batch to a receiver of a subscription. Reading pauses if that fills a buffer.
+    /// Stores a batch in the queue of a subscription. Reading pauses if that fills a buffer.
     ///
-    /// - Parameter receivers: gets the receiver, if one waits for a batch; resume them once the whole read is handed over.
+    /// - Parameter readers: gets the reader, if it waits for a batch; resume them once the whole read is handed over.
     package func push(
         _ batch: Core.Route.Batch, to queue: Core.Route.Queue, of route: Core.Route,
-        for receivers: inout UniqueArray<Waiter<Bool>>
+        for readers: inout UniqueArray<Waiter<Void>>
     ) {
-        if queue.push(batch, for: &receivers) == .full, route.pausesReading { pauseReading(for: route) }
+        if queue.push(batch, for: &readers) == .full, route.pausesReading { pauseReading(for: route) }
         if queue.connectionIsFull { pauseReading(for: route, connectionIsFull: true) }
     }
 

@@ -245,8 +245,7 @@ public protocol MessageSubscription: AsyncSequence, Sendable, CustomStringConver
     /// The storage of messages that arrived together.
     associatedtype Storage: MessageStorage
 
-    /// The number of messages that were dropped because a receiver was slow: a message counts once for each receiver that did
-    /// not get it.
+    /// The number of messages that were dropped because the reader was slow.
     var droppedCount: Int { get }
     /// The messages in batches of those that arrived together, for receivers of very many messages.
     var batches: MessageBatches<Storage, Failure> { get }

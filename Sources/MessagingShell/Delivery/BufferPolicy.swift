@@ -1,4 +1,8 @@
 /// The bounds of a subscription's buffer, and what happens when it is full.
+///
+/// All messages are stored before the reader gets them, also while it waits, and then count no more. One read of the socket brings up
+/// to 128 KiB, which may be thousands of small messages, or end a larger one: of these `dropOldest` keeps what the bounds
+/// allow, the newest, and `pauseReading` stores all of them and reads on when the reader has taken them.
 public struct BufferPolicy: Sendable, Equatable {
     /// What happens to messages without a delivery guarantee (MQTT QoS 0, STOMP `auto`) when the buffer is full.
     ///

@@ -2,95 +2,67 @@ import MessagingWire
 import Synchronization
 import Transport
 
-/// Where a receiver is: at a message of a batch, in a queue.
-package struct DeliveryPlace<Batch: DeliveryBatch, Failure: Error>: Sendable {
-    package let queue: DeliveryQueue<Batch, Failure>
-    /// The batch that the receiver has begun, unless it has read all of it.
-    package var batch: Batch?
-    package var index = 0
-
-    package init(queue: DeliveryQueue<Batch, Failure>, batch: Batch? = nil, index: Int = 0) {
-        self.queue = queue
-        self.batch = batch
-        self.index = index
-    }
-
-    /// The messages of the batch that the receiver has not taken.
-    var rest: [Batch] { batch.map { [$0.rest(from: index)] } ?? [] }
-}
-
-/// One receiver of a subscription. The caller's task runs it.
+/// One iterator of a subscription. The caller's task runs it.
 ///
-/// A class, so that the place is known when its iterator is released: the next iterator continues there.
+/// A class, so that it returns its lease when it is released.
 @_documentation(visibility: internal)
 public final class DeliveryCursor<Storage: MessageStorage, Failure: Error> {
     // Exclusive access needs no check: a cursor belongs to one iterator, which is not Sendable.
     @safe @exclusivity(unchecked) @usableFromInline var batch: Storage?
-    @safe @exclusivity(unchecked) @usableFromInline var index = 0
-    @safe @exclusivity(unchecked) @usableFromInline var count = 0
-    private let receiver: any DeliveryReceiver<Storage, Failure>
-    /// Called with each message. `count` stays zero then, so that each message takes the way of a new batch, and receivers
-    /// without a hook check nothing.
+    /// The next message of the batch. Without a lease until the first batch, at the end and after an error.
+    @safe @exclusivity(unchecked) @usableFromInline var place = DeliveryPlace()
+    /// Where the messages end that are handed out without asking the queue. With a hook, which sees every message, that is
+    /// `place`.
+    @safe @exclusivity(unchecked) @usableFromInline var end = DeliveryPlace()
+    private let source: any DeliverySource<Storage, Failure>
+    /// Called with each message.
     private let hook: (@Sendable (inout Storage.Message) -> Void)?
-    /// What `count` would be.
-    @safe @exclusivity(unchecked) private var hookedCount = 0
 
-    package init<Core: ClientCore>(_ handle: SubscriptionHandle<Core>)
+    package convenience init<Core: ClientCore>(_ handle: SubscriptionHandle<Core>)
     where Core.Route.Batch == Storage, Core.Failure == Failure {
-        let place = handle.takePlace()
-        batch = place.batch
-        index = place.index
-        receiver = QueueReceiver(handle: handle, queue: place.queue)
-        hook = handle.core.receivingHook
-        setCount(place.batch?.count ?? 0)
+        self.init(source: handle, hook: handle.core.receivingHook)
     }
 
-    deinit { receiver.park(index < max(count, hookedCount) ? batch : nil, at: index) }
-
-    private func setCount(_ count: Int) {
-        if hook == nil { self.count = count } else { hookedCount = count }
+    init(source: any DeliverySource<Storage, Failure>, hook: (@Sendable (inout Storage.Message) -> Void)?) {
+        self.source = source
+        self.hook = hook
     }
 
-    /// The next message of the batch; nil at its end.
+    deinit { if place.lease != 0 { source.release(place.lease) } }
+
+    /// The next message of the batch; nil at its end, and when another iterator has taken the batch over.
     @inlinable
     package func next() -> Storage.Message? {
-        guard index < count, let batch else { return nil }
-        defer { index += 1 }
-        return batch[index]
+        guard place != end, let batch, batch.move(from: place, to: place.next) else { return nil }
+        defer { place = place.next }
+        return batch[place.index]
     }
 
     /// Waits for another batch and returns its first message; nil after a graceful end.
     @usableFromInline
     package nonisolated(nonsending) func nextBatch() async throws(Failure) -> Storage.Message? {
-        if let hook, index < hookedCount, let batch {
-            var message = batch[index]
-            index += 1
-            hook(&message)
-            return message
-        }
-        batch = nil
-        setCount(0)
-        guard let next = try await receiver.nextBatch() else { return nil }
-        batch = next
-        setCount(next.count)
-        index = 1
-        var message = next[0]
+        guard let (batch, indices) = try await take(1) else { return nil }
+        var message = batch[indices.lowerBound]
         hook?(&message)
         return message
     }
 
     /// The messages of the batch that are left, or those of the next one. Nil after a graceful end.
     nonisolated(nonsending) func takeBatch() async throws(Failure) -> MessageBatch<Storage>? {
-        var start = index
-        if start >= max(count, hookedCount) {
-            guard try await nextBatch() != nil else { return nil }
-            start = 0
-        }
-        guard let batch else { return nil }
-        // The hook has seen the first of a new batch.
-        if let hook { for index in max(start, index)..<hookedCount { see(batch[index], hook) } }
-        index = max(count, hookedCount)
-        return MessageBatch(batch, from: start)
+        guard let (batch, indices) = try await take(.max) else { return nil }
+        if let hook { for index in indices { see(batch[index], hook) } }
+        return MessageBatch(batch, from: indices.lowerBound)
+    }
+
+    /// Takes up to `count` messages of the batch that has some.
+    private nonisolated(nonsending) func take(_ count: Int) async throws(Failure) -> (Storage, Range<Int>)? {
+        let lease = place.lease
+        (batch, place, end) = (nil, DeliveryPlace(), DeliveryPlace())
+        guard let taken = try await source.next(count, lease: lease) else { return nil }
+        batch = taken.batch
+        place = DeliveryPlace(lease: taken.lease, index: taken.indices.upperBound)
+        end = hook == nil ? DeliveryPlace(lease: taken.lease, index: taken.batch.count) : place
+        return (taken.batch, taken.indices)
     }
 
     private func see(_ message: Storage.Message, _ hook: (inout Storage.Message) -> Void) {
@@ -99,27 +71,14 @@ public final class DeliveryCursor<Storage: MessageStorage, Failure: Error> {
     }
 }
 
-/// What a cursor does once per batch. A protocol, because a public cursor cannot name the types of the client's core, which
+/// What a cursor asks once per batch. A protocol, because a public cursor cannot name the types of the client's core, which
 /// are not public.
-private protocol DeliveryReceiver<Storage, Failure>: Sendable {
+protocol DeliverySource<Storage, Failure>: Sendable {
     associatedtype Storage: MessageStorage
     associatedtype Failure: Error
 
-    nonisolated(nonsending) func nextBatch() async throws(Failure) -> Storage?
-    func park(_ batch: Storage?, at index: Int)
-}
-
-private struct QueueReceiver<Core: ClientCore>: DeliveryReceiver {
-    let handle: SubscriptionHandle<Core>
-    let queue: DeliveryQueue<Core.Route.Batch, Core.Failure>
-
-    nonisolated(nonsending) func nextBatch() async throws(Core.Failure) -> Core.Route.Batch? {
-        try await queue.nextBatch(cancelled: .cancelledWait, replaced: .replacedWait)
-    }
-
-    func park(_ batch: Core.Route.Batch?, at index: Int) {
-        handle.park(DeliveryPlace(queue: queue, batch: batch, index: index))
-    }
+    nonisolated(nonsending) func next(_ count: Int, lease: UInt32) async throws(Failure) -> DeliveryLease<Storage>?
+    func release(_ lease: UInt32)
 }
 
 /// Messages that arrived together, in their order: what one read of the socket brought to one subscription.
@@ -152,7 +111,7 @@ public struct MessageBatches<Storage: MessageStorage, Failure: Error>: AsyncSequ
 
     public func makeAsyncIterator() -> Iterator { makeIterator() }
 
-    /// One receiver of the batches.
+    /// The reader of the batches.
     public struct Iterator: AsyncIteratorProtocol {
         let cursor: DeliveryCursor<Storage, Failure>
 
@@ -164,28 +123,19 @@ public struct MessageBatches<Storage: MessageStorage, Failure: Error>: AsyncSequ
     }
 }
 
-/// Ties a subscription to the life of its sequence and iterators, and remembers where the last iterator stopped.
-package final class SubscriptionHandle<Core: ClientCore>: Sendable {
-    package typealias Batch = Core.Route.Batch
+/// Ties a subscription to the life of its sequence and iterators.
+package final class SubscriptionHandle<Core: ClientCore>: DeliverySource {
+    package typealias Storage = Core.Route.Batch
     package typealias Failure = Core.Failure
 
     package let core: Core
     package let route: Core.Route
-    private let places: Lock<Places>
+    private let queue: Core.Route.Queue
 
-    private struct Places {
-        /// Where the last receiver stopped; nil while there are receivers.
-        var parked: DeliveryPlace<Batch, Failure>?
-        /// The queues of the receivers, the oldest first.
-        var queues: [DeliveryQueue<Batch, Failure>] = []
-        /// How many messages were dropped from queues that are gone.
-        var droppedCount = 0
-    }
-
-    package init(core: Core, route: Core.Route, first: DeliveryQueue<Batch, Failure>) {
+    package init(core: Core, route: Core.Route, queue: Core.Route.Queue) {
         self.core = core
         self.route = route
-        places = Lock(Places(parked: DeliveryPlace(queue: first)))
+        self.queue = queue
     }
 
     deinit {
@@ -193,47 +143,14 @@ package final class SubscriptionHandle<Core: ClientCore>: Sendable {
         core.loop.execute { core.subscriptions.remove(route) }
     }
 
-    /// The number of messages that were dropped because a receiver was slow, for each receiver.
-    package var droppedCount: Int {
-        places.withLock { places in
-            let queues = places.queues + (places.parked.map { [$0.queue] } ?? [])
-            return queues.reduce(places.droppedCount) { $0 + $1.droppedCount }
-        }
+    /// The number of messages that were dropped because the reader was slow.
+    package var droppedCount: Int { queue.droppedCount }
+
+    nonisolated(nonsending) func next(
+        _ count: Int, lease: UInt32
+    ) async throws(Failure) -> DeliveryLease<Core.Route.Batch>? {
+        try await queue.next(count, lease: lease, cancelled: .cancelledWait, replaced: .replacedWait)
     }
 
-    // The loop gets its jobs under the lock, so that it adds a queue before that inherits what another receiver leaves.
-
-    /// The place where the last receiver stopped; the beginning of a new queue if another receiver is active there.
-    package func takePlace() -> DeliveryPlace<Batch, Failure> {
-        let (core, route) = (core, route)
-        let taken = places.withLock { places in
-            let place = places.parked.take() ?? DeliveryPlace(queue: core.makeQueue(route.policy))
-            if !places.queues.isEmpty { core.loop.execute { route.add(place.queue) } }
-            places.queues.append(place.queue)
-            return place
-        }
-        if let batch = taken.batch { batch.noteTaken(batch.count) }
-        return taken
-    }
-
-    /// A receiver stopped here. The next one continues there, unless there are others: then the oldest of them gets what this
-    /// one has left and no other has.
-    package func park(_ place: DeliveryPlace<Batch, Failure>) {
-        place.batch?.noteTaken(place.index)
-        let (core, route) = (core, route)
-        places.withLock { places in
-            places.queues.removeAll { $0 === place.queue }
-            guard let heir = places.queues.first else {
-                places.parked = place
-                return
-            }
-            places.droppedCount += place.queue.droppedCount
-            heir.expectInheritance()
-            core.loop.execute {
-                // No task would empty the queue, which would hold up the connection once it is full.
-                route.remove(place.queue)
-                heir.inherit(place.rest + place.queue.abandon())
-            }
-        }
-    }
+    func release(_ lease: UInt32) { queue.release(lease) }
 }

@@ -9,8 +9,13 @@ public protocol MessageStorage: AnyObject, Sendable {
 
     /// Messages that are still here.
     var count: Int { get }
-    /// The message at a place from 0 to `count`.
+    /// The message at an index from 0 to `count`.
     subscript(index: Int) -> Message { get }
+
+    /// Which iterator hands out the messages, and which message is next. From any thread.
+    var place: DeliveryPlace { get }
+    /// Moves the place; false, without a change, if it is no longer `old`. From any thread.
+    func move(from old: DeliveryPlace, to new: DeliveryPlace) -> Bool
 }
 
 /// Messages on their way to a receiver. A queue holds batches rather than messages, so that storing and waking cost once
@@ -22,21 +27,21 @@ package protocol DeliveryBatch: MessageStorage {
     /// How many messages were lost just before the first one. Changes only under the
     /// queue's lock, before a receiver has the batch.
     var gap: Int { get set }
-    /// How many batches its subscription had received before. Set by the queue, under its lock.
-    var number: Int { get set }
-    /// The messages from a place on, for another receiver: the one that has taken those before it is gone.
-    func rest(from index: Int) -> Self
     /// Drops up to `count` of the oldest messages, except those that were promised to arrive; returns how many were
     /// dropped. Called only while the batch waits in a queue, under the queue's lock.
     func dropOldest(_ count: Int) -> Int
-    /// A receiver has taken this many of the messages, or all of them and may not be done with each. From any thread.
-    func noteTaken(_ count: Int)
 }
 
 extension DeliveryBatch {
-    /// Does nothing: for protocols whose servers decide about messages that were not acknowledged.
-    @inlinable
-    package func noteTaken(_ count: Int) {}
+    /// Leases the batch to an iterator, from whichever had it, and hands out up to `count` of the messages that are left.
+    /// Returns the indices of these. Called under the queue's lock.
+    func lease(to lease: UInt32, handingOut count: Int) -> Range<Int> {
+        while true {
+            let old = place
+            let handedOut = old.index..<(old.index + min(count, self.count - old.index))
+            if move(from: old, to: DeliveryPlace(lease: lease, index: handedOut.upperBound)) { return handedOut }
+        }
+    }
 }
 
 /// The end of a subscription.
@@ -60,11 +65,16 @@ package enum DeliveryOutcome: Sendable {
     case stored
     /// A bound is reached: withhold acknowledgements, or stop reading if `pauseReading` is the policy.
     case full
-    /// The receiver is gone.
+    /// The subscription has ended.
     case refused
 }
 
-/// Batches on their way from a connection to one receiver: bounded by messages and bytes, one receiver at a time.
+/// Batches on their way from a connection to the reader of a subscription, bounded by messages and bytes.
+///
+/// There is one queue and one reader: the iterator that has the lease. It hands out the messages of the current batch, which is
+/// out of the bounds, without a lock. It returns its lease at the end, when its wait is cancelled, and when it is released.
+/// Another iterator that asks for a message takes the lease over with the messages that are left, whatever the first one does at
+/// that moment.
 ///
 /// The connection's side never waits. When a bound is reached, `isFull` makes it withhold acknowledgements, and the policy
 /// decides about messages without a guarantee; ``UnreadBytes/drained`` is called when the receiver has caught up to half of
@@ -78,28 +88,24 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
     // These variables are used with `lock` held only. They are not in the lock, and most name neither `Batch` nor `Failure`,
     // because generic code looks up the metadata of such types at each use, which took longer than everything else here.
 
-    /// Batches that wait, the oldest at `head`. Slots before it are empty: batches that the receiver has taken are released.
+    /// Batches that wait, the oldest at `head`. Slots before it are empty: batches that the reader has taken are released.
     @safe @exclusivity(unchecked) private var slots: [AnyObject?] = []
     @safe @exclusivity(unchecked) private var head = 0
     @safe @exclusivity(unchecked) private var messages = 0
     @safe @exclusivity(unchecked) private var bytes = 0
     @safe @exclusivity(unchecked) private var gap = 0
-    /// Resumed with whether there is something to take.
-    @safe @exclusivity(unchecked) private var receiver: Waiter<Bool>?
-    /// The batch that a receiver was resumed for. It never waited, and does not count against the bounds.
-    @safe @exclusivity(unchecked) private var handed: AnyObject?
+    /// The batch that was begun and may have messages left. It does not count against the bounds.
+    @safe @exclusivity(unchecked) private var current: AnyObject?
+    @safe @exclusivity(unchecked) private var reader = DeliveryReader.none
+    /// The number of the last lease.
+    @safe @exclusivity(unchecked) private var lastLease: UInt32 = 0
     @safe @exclusivity(unchecked) private var end: Shared<DeliveryEnd<Failure>>?
-    /// The number of the first batch that this queue gets from the connection, and that of the next one.
-    @safe @exclusivity(unchecked) private var firstNumber = 0
-    @safe @exclusivity(unchecked) private var nextNumber = 0
     /// How many of `bytes` the connection's count holds.
     @safe @exclusivity(unchecked) private var counted = 0
     private let fullness = Atomic(false)
     /// Here because there is room for it.
     @safe @exclusivity(unchecked) private var pace = InvariantPace()
     private let lost = Atomic(0)
-    /// How many other receivers have left messages to this one that have not arrived here. The end comes after them.
-    private let inheritances = Atomic(0)
     private let unread: UnreadBytes
 
     /// - Parameter unread: counts what waits here too.
@@ -123,85 +129,75 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
 
     // MARK: The connection's side
 
-    /// Begins with the batch that comes next in another queue of the same subscription.
-    package func begin(with other: DeliveryQueue) { begin(at: other.lock.withLock { _ in other.nextNumber }) }
-
-    /// Begins after the last batch of a subscription that has ended.
-    package func beginAfterEnd() { begin(at: .max) }
-
-    private func begin(at number: Int) { lock.withLock { _ in (firstNumber, nextNumber) = (number, number) } }
-
-    /// Hands a batch over, and resumes a receiver that waits for one.
+    /// Stores a batch, and resumes a reader that waits.
     package func push(_ batch: Batch) -> DeliveryOutcome {
-        var receivers = UniqueArray<Waiter<Bool>>()
-        defer { receivers.resume(returning: true) }
-        return push(batch, for: &receivers)
+        var readers = UniqueArray<Waiter<Void>>()
+        defer { readers.resume(returning: ()) }
+        return push(batch, for: &readers)
     }
 
-    /// Hands a batch over.
+    /// Stores a batch, and drops the oldest messages where the policy says so.
     ///
-    /// - Parameter receivers: gets the receiver, if one waits for a batch. The caller resumes those of a whole read
-    ///   together: the threads of the pool would fall asleep between them.
-    package func push(_ batch: Batch, for receivers: inout UniqueArray<Waiter<Bool>>) -> DeliveryOutcome {
-        var receiver: Waiter<Bool>?
+    /// - Parameter readers: gets the reader, if it waits. The caller resumes those of a whole read together: the threads of the
+    ///   pool would fall asleep between them.
+    package func push(_ batch: Batch, for readers: inout UniqueArray<Waiter<Void>>) -> DeliveryOutcome {
+        var reader: Waiter<Void>?
         var uncounted = 0
         let outcome = lock.withLock { _ -> DeliveryOutcome in
             defer { assert(checkInvariants()) }
             if end != nil { return .refused }
-            batch.number = nextNumber
-            nextNumber += 1
             if gap > 0 {
                 batch.gap += gap
                 gap = 0
             }
-            if self.receiver != nil {
-                receiver = self.receiver.take()
-                handed = batch
-                return .stored
-            }
-            append(batch)
+            slots.append(batch)
+            messages += batch.count
+            bytes += batch.byteCount
+            reader = self.reader.wake()
             let reachesBound = checkBounds()
             uncounted = takeUncounted()
             return reachesBound ? .full : .stored
         }
         unread.change(by: uncounted)
-        if let receiver { receivers.append(receiver) }
+        if let reader { readers.append(reader) }
         return outcome
     }
 
     /// Ends the queue: what waits is still delivered, then `end`. The first end counts.
     package func finish(_ end: DeliveryEnd<Failure> = .finished) {
         var change = Change()
-        let receiver = lock.withLock { _ -> Waiter<Bool>? in
+        let reader = lock.withLock { _ -> Waiter<Void>? in
             defer { assert(checkInvariants()) }
             guard self.end == nil else { return nil }
             self.end = Shared(end)
             change = Change(wasDrained: isFull, uncounted: takeUncounted())
             fullness.store(false, ordering: .relaxed)
-            return self.receiver.take()
+            return self.reader.wake()
         }
         report(change)
-        receiver?.resume(returning: true)
+        reader?.resume(returning: ())
     }
 
-    // MARK: The receiver's side
+    // MARK: The reader's side
 
-    /// The next batch that still holds a message; waits for one. Nil after a graceful end.
+    /// The next messages of an iterator, which then has the lease; waits for one. Nil after a graceful end.
     ///
     /// - Parameters:
+    ///   - count: the most messages that are handed out; the iterator may hand out others of the batch, one by one.
+    ///   - lease: that of the iterator; 0 if it has none, which takes over from any other, unless the task is cancelled.
     ///   - cancelled: thrown when the task is cancelled.
-    ///   - replaced: thrown when another task waits instead of it.
-    package nonisolated(nonsending) func nextBatch(
-        cancelled: @autoclosure () -> Failure, replaced: @autoclosure () -> Failure
-    ) async throws(Failure) -> Batch? {
+    ///   - replaced: thrown when another iterator has taken over.
+    package nonisolated(nonsending) func next(
+        _ count: Int, lease: UInt32, cancelled: @autoclosure () -> Failure, replaced: @autoclosure () -> Failure
+    ) async throws(Failure) -> DeliveryLease<Batch>? {
+        var lease = lease
         while true {
-            if let batch = takeBatch() {
-                // All of a batch may have been dropped while it waited.
-                if batch.count > 0 { return batch }
-            } else if lock.withLock({ _ in isOver }) {
-                return try reachedEnd()
-            } else if await !waitForMore() {
-                throw Task.isCancelled ? cancelled() : replaced()
+            switch step(count, &lease) {
+            case .handOut(let batch, let indices):
+                return DeliveryLease(batch: cast(batch), indices: indices, lease: lease)
+            case .wait: await wait(as: lease)
+            case .end: return try reachedEnd()
+            case .giveUp: throw Task.isCancelled ? cancelled() : replaced()
             }
         }
     }
@@ -209,108 +205,67 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
     /// Throws what ended the queue; nil after a graceful end. Not inlined, because its caller would look up the metadata of
     /// the end for every batch.
     @inline(never)
-    private func reachedEnd() throws(Failure) -> Batch? {
+    private func reachedEnd() throws(Failure) -> DeliveryLease<Batch>? {
         if let failure = lock.withLock({ _ in end })?.value.failure { throw failure }
         return nil
     }
 
-    /// Returns when there is a batch or the end to take; false if the task is cancelled, or another one waits instead of it.
-    private nonisolated(nonsending) func waitForMore() async -> Bool {
-        await waiting { waiter in
-            var waiter: Waiter<Bool>? = waiter
-            var replaced: Waiter<Bool>?
-            let answer = lock.withLock { _ -> Bool? in
-                defer { assert(checkInvariants()) }
-                if !isEmpty || isOver { return true }
-                if Task.isCancelled { return false }
-                // Two receivers of one iterator are a mistake of the caller, which the first one reports.
-                replaced = receiver.take()
-                receiver = waiter.take()
-                return nil
-            }
-            replaced.take()?.resume(returning: false)
-            if let answer { waiter.take()?.resume(returning: answer) }
-        } onCancel: {
-            let receiver = lock.withLock { _ in self.receiver.take() }
-            receiver?.resume(returning: false)
-        }
-    }
-
-    /// The next batch, if there is one.
-    package func takeBatch() -> Batch? {
+    func step(_ count: Int, _ lease: inout UInt32) -> DeliveryStep {
         var change = Change()
-        let taken = lock.withLock { _ -> Batch? in
+        var replaced: Waiter<Void>?
+        let step = lock.withLock { _ -> DeliveryStep in
             defer { assert(checkInvariants()) }
-            if let handed {
-                self.handed = nil
-                return cast(handed)
+            if lease == 0 {
+                // A task that was cancelled before its first message must not stop the one that was started instead.
+                if Task.isCancelled, reader.isLeased { return .giveUp }
+                lastLease = max(1, lastLease &+ 1)
+                lease = lastLease
+                replaced = reader.takeOver(as: lease)
+            } else if !reader.has(lease) {
+                return .giveUp
             }
-            guard head < slots.count, let object = slots[head] else { return nil }
-            let batch = cast(object)
-            removeSlot(head)
-            messages -= batch.count
-            bytes -= batch.byteCount
-            change.uncounted = takeUncounted()
-            if isFull, messages <= policy.messages / 2, bytes <= policy.bytes / 2 {
-                fullness.store(false, ordering: .relaxed)
-                change.wasDrained = true
+            // All of a batch may have been handed out, or dropped while it waited.
+            while let batch = current.take() ?? takeStored(&change) {
+                guard !isHandedOut(batch) else { continue }
+                let indices = cast(batch).lease(to: lease, handingOut: count)
+                if !isHandedOut(batch) { current = batch }
+                return .handOut(batch, indices)
             }
-            return batch
+            guard end != nil else { return .wait }
+            reader = .none
+            return .end
         }
+        replaced.take()?.resume(returning: ())
         report(change)
-        if let taken { taken.noteTaken(taken.count) }
-        return taken
+        return step
     }
 
-    /// The receiver is gone: what comes is refused. Returns what waited.
-    @discardableResult
-    package func abandon() -> [Batch] {
-        var uncounted = 0
-        var receiver: Waiter<Bool>?
-        let left = lock.withLock { _ in
-            defer { assert(checkInvariants()) }
-            if end == nil { end = Shared(DeliveryEnd.finished) }
-            let left = ([handed] + slots[head...]).compactMap { $0.map(cast) }
-            slots = []
-            handed = nil
-            head = 0
-            messages = 0
-            bytes = 0
-            uncounted = takeUncounted()
-            fullness.store(false, ordering: .relaxed)
-            receiver = self.receiver.take()
-            return left
+    /// Returns when there is a batch or the end, when the task is cancelled, or when another iterator takes over.
+    private nonisolated(nonsending) func wait(as lease: UInt32) async {
+        await waiting { waiter in
+            var waiter: Waiter<Void>? = waiter
+            let resumed = lock.withLock { _ -> Waiter<Void>? in
+                defer { assert(checkInvariants()) }
+                guard head == slots.count, end == nil else { return waiter.take() }
+                if Task.isCancelled { _ = reader.end(lease) }
+                return reader.wait(waiter.take()!, as: lease)
+            }
+            resumed?.resume(returning: ())
+        } onCancel: {
+            let waiter = lock.withLock { _ in reader.end(lease) }
+            waiter?.resume(returning: ())
         }
-        receiver.take()?.resume(returning: true)
-        report(Change(wasDrained: true, uncounted: uncounted))
-        return left
     }
 
-    /// Another receiver of the subscription is gone: ``inherit(_:)`` follows with what it has left. From any thread.
-    package func expectInheritance() { inheritances.add(1, ordering: .relaxed) }
-
-    /// Puts what another receiver of the subscription has left before everything that waits here, except batches that this
-    /// queue has got itself.
-    package func inherit(_ left: [Batch]) {
-        var uncounted = 0
-        let receiver = lock.withLock { _ -> Waiter<Bool>? in
+    /// An iterator is released, and returns its lease if it has it still.
+    package func release(_ lease: UInt32) {
+        lock.withLock { _ in
             defer { assert(checkInvariants()) }
-            inheritances.subtract(1, ordering: .relaxed)
-            let older = left.filter { $0.number < firstNumber }
-            // A receiver may wait for the end alone.
-            if older.isEmpty { return end == nil ? nil : self.receiver.take() }
-            let receiver = self.receiver.take()
-            var first = older + (handed.map { [cast($0)] } ?? [])
-            handed = receiver == nil && handed == nil ? nil : first.removeFirst()
-            slots.replaceSubrange(..<head, with: first.map { $0 as AnyObject? })
-            head = 0
-            for batch in first { count(batch) }
-            if end == nil { checkBounds() }
-            uncounted = takeUncounted()
-            return receiver
+            guard reader.has(lease) else { return }
+            let waiter = reader.end(lease)
+            assert(waiter == nil, "An iterator was released while its task waits.")
+            if let current, isHandedOut(current) { self.current = nil }
         }
-        unread.change(by: uncounted)
-        receiver?.resume(returning: true)
     }
 
     /// What to report to the connection once the lock is released.
@@ -327,14 +282,12 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
     // MARK: With the lock held
 
     private func cast(_ object: AnyObject) -> Batch {
-        // Safe: `slots` and `handed` hold batches of this queue only.
+        // Safe: `slots` and `current` hold batches of this queue only.
         unsafe unsafeDowncast(object, to: Batch.self)
     }
 
-    private var isEmpty: Bool { handed == nil && head == slots.count }
-
-    /// Whether the end is all that is left.
-    private var isOver: Bool { isEmpty && end != nil && inheritances.load(ordering: .relaxed) == 0 }
+    /// Whether no message of a batch is left.
+    private func isHandedOut(_ batch: AnyObject) -> Bool { cast(batch).place.index >= cast(batch).count }
 
     private var isAtBound: Bool { messages >= policy.messages || bytes >= policy.bytes }
 
@@ -347,14 +300,18 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
         return true
     }
 
-    private func append(_ batch: Batch) {
-        slots.append(batch)
-        count(batch)
-    }
-
-    private func count(_ batch: Batch) {
-        messages += batch.count
-        bytes += batch.byteCount
+    /// Takes the oldest stored batch out.
+    private func takeStored(_ change: inout Change) -> AnyObject? {
+        guard head < slots.count, let object = slots[head] else { return nil }
+        removeSlot(head)
+        messages -= cast(object).count
+        bytes -= cast(object).byteCount
+        change.uncounted += takeUncounted()
+        if isFull, messages <= policy.messages / 2, bytes <= policy.bytes / 2 {
+            fullness.store(false, ordering: .relaxed)
+            change.wasDrained = true
+        }
+        return object
     }
 
     /// The change to report to the connection's count. Batches of an ended subscription do not count: no more will arrive,
@@ -386,10 +343,18 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
         pace.count()
         let isEnded = end != nil
         assert(counted == (isEnded ? 0 : bytes), "The connection counts other bytes than wait here.")
-        assert(receiver == nil || isEmpty, "A receiver waits although there is a batch.")
+        switch reader {
+        case .none:
+            assert(current.map { !isHandedOut($0) } ?? true, "A batch that was handed out is kept without a reader.")
+        case .holds(let lease):
+            assert(
+                current.map { cast($0).place.lease == lease } ?? true, "The reader has no lease of the current batch.")
+        case .waits:
+            assert(current == nil && head == slots.count, "A reader waits although there is a batch.")
+            assert(!isEnded, "A reader waits although the end has come.")
+        }
         assert(isEnded || isFull || !isAtBound || messages == 0, "A bound is reached, and nothing notes it.")
         assert(!isEnded || !isFull, "A queue that has ended holds the connection up.")
-        assert(firstNumber <= nextNumber, "The next batch of a queue comes before its first.")
         guard pace.isDue(for: slots.count) else { return true }
         var (index, found, size) = (0, 0, 0)
         while index < slots.count {

@@ -52,11 +52,11 @@ extension ClientError {
         )
     }
 
-    /// Another task began to wait for the same messages.
+    /// Another iterator of the subscription asked for a message.
     package static var replacedWait: Self {
         Self(
             .cancelled,
-            "Another task began to wait for the next message of the same iterator, so that this one no longer does. Give each task an iterator of its own.",
+            "Another iterator of this subscription asked for a message, and continues where this one stopped. If two tasks need every message, subscribe once for each.",
             answer: nil, underlying: nil)
     }
 

@@ -66,7 +66,7 @@ where Messages.Element: Sendable {
 }
 
 extension DecodedMessages where Messages: MessageSubscription {
-    /// The number of messages that were dropped because a receiver was slow; see ``MessageSubscription/droppedCount``.
+    /// The number of messages that were dropped because the reader was slow; see ``MessageSubscription/droppedCount``.
     public var droppedCount: Int { subscription.droppedCount }
 
     /// Unsubscribes and waits for the server's answer, as the subscription does. This sequence ends, even if the call throws.

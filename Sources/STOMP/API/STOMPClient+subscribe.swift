@@ -27,9 +27,9 @@ extension STOMPClient {
         buffer: BufferPolicy = BufferPolicy()
     ) async throws(STOMPError) -> STOMPSubscription {
         if let mistake = mistake(in: destination) { throw mistake }
-        let (route, first) = makeRoute(destination, acknowledgement, options, buffer)
+        let (route, queue) = makeRoute(destination, acknowledgement, options, buffer)
         try await core.subscriptions.register(route)
-        return STOMPSubscription(handle: STOMPSubscriptionHandle(core: core, route: route, first: first))
+        return STOMPSubscription(handle: STOMPSubscriptionHandle(core: core, route: route, queue: queue))
     }
 
     /// Declares a subscription and returns its messages as a sequence, without waiting for the broker.
@@ -42,13 +42,13 @@ extension STOMPClient {
         to destination: String, acknowledgement: STOMPAckMode = .auto,
         options: STOMPSubscribeOptions = STOMPSubscribeOptions(), buffer: BufferPolicy = BufferPolicy()
     ) -> STOMPSubscription {
-        let (route, first) = makeRoute(destination, acknowledgement, options, buffer)
+        let (route, queue) = makeRoute(destination, acknowledgement, options, buffer)
         if let mistake = mistake(in: destination) {
             route.finish(.failed(mistake))
         } else {
             core.loop.execute { [core] in core.subscriptions.declare(route) }
         }
-        return STOMPSubscription(handle: STOMPSubscriptionHandle(core: core, route: route, first: first))
+        return STOMPSubscription(handle: STOMPSubscriptionHandle(core: core, route: route, queue: queue))
     }
 
     private nonisolated func mistake(in destination: String) -> STOMPError? {
@@ -58,13 +58,13 @@ extension STOMPClient {
 
     private nonisolated func makeRoute(
         _ destination: String, _ acknowledgement: STOMPAckMode, _ options: STOMPSubscribeOptions, _ buffer: BufferPolicy
-    ) -> (route: STOMPRoute, first: STOMPRoute.Queue) {
+    ) -> (route: STOMPRoute, queue: STOMPRoute.Queue) {
         let token = core.ids.add(1, ordering: .relaxed).newValue
         let route = STOMPRoute(
             id: options.durableName ?? "sub-\(token)", token: token, destination: destination,
             acknowledgement: acknowledgement,
             options: options, policy: buffer)
-        return (route, core.firstQueue(of: route))
+        return (route, core.makeQueue(of: route))
     }
 
     /// Deletes a durable subscription that an earlier process left at the broker, with the messages that wait in it.

@@ -1,7 +1,7 @@
 public import MessagingShell
 import MessagingWire
 import STOMPCore
-import Synchronization
+public import Synchronization
 import Transport
 
 /// The messages that one read brought to one subscription: their records, and the bytes they point into.
@@ -23,7 +23,7 @@ public final class STOMPBatch: DeliveryBatch, @unchecked Sendable {
     /// Weak, so that a message that is kept does not keep the connection open.
     weak let core: STOMPClientCore?
     @safe @exclusivity(unchecked) @usableFromInline package var gap = 0
-    @safe @exclusivity(unchecked) @usableFromInline package var number = 0
+    @usableFromInline let leased = Atomic(DeliveryPlace())
     private let pool: BatchPool<STOMPMessageRecord>
 
     init(
@@ -51,14 +51,11 @@ public final class STOMPBatch: DeliveryBatch, @unchecked Sendable {
         firstNumber.map { STOMPMessageNumber(subscription: route.token, number: $0 + UInt64(index)) }
     }
 
-    @usableFromInline
-    package func rest(from index: Int) -> STOMPBatch {
-        let batch = STOMPBatch(
-            BatchStorage(bytes: bytes, records: Array(records[index...])), version: version, connection: connection,
-            route: route, firstNumber: firstNumber.map { $0 + UInt64(index) }, core: core, pool: pool)
-        batch.number = number
-        if index == 0 { batch.gap = gap }
-        return batch
+    @inlinable public var place: DeliveryPlace { leased.load(ordering: .relaxed) }
+
+    @inlinable
+    public func move(from old: DeliveryPlace, to new: DeliveryPlace) -> Bool {
+        leased.compareExchange(expected: old, desired: new, ordering: .relaxed).exchanged
     }
 
     /// A batch of one of the messages, with another body.

@@ -5,14 +5,14 @@ public import STOMPCore
 /// The messages of one subscription, as a sequence; made by `subscribe` and `subscription` of ``STOMPClient``.
 ///
 /// The subscription lives as long as this value or an iterator of it: when the last copy is released, the client
-/// unsubscribes; a durable subscription remains at the broker. It survives reconnects. An iterator continues where the one
-/// before it was released, so that a loop may be left and entered again; of two at the same time each gets every message
-/// since it was made. When one of several is released, the oldest of the others gets next what it has left and no other
-/// gets.
+/// unsubscribes; a durable subscription remains at the broker. It survives reconnects. It has one reader at a time: an iterator
+/// that asks for its first message continues where the one before it stopped, so that a loop may be left and entered again, and
+/// a task may be restarted while the old one unwinds. For a second reader of a topic subscribe once more; two subscriptions to
+/// a queue share its messages.
 ///
 /// Iterating throws ``STOMPError`` when the client stops connecting, when the broker refuses the destination after a
-/// reconnect, and (with ``STOMPError/Code/cancelled``) when the iterating task is cancelled; it ends after
-/// ``STOMPClient/disconnect()`` and ``unsubscribe()``.
+/// reconnect, and with ``STOMPError/Code/cancelled`` when the iterating task is cancelled or another iterator has continued;
+/// it ends after ``STOMPClient/disconnect()`` and ``unsubscribe()``.
 public struct STOMPSubscription: MessageSubscription {
     let handle: STOMPSubscriptionHandle
 
@@ -43,7 +43,7 @@ public struct STOMPSubscription: MessageSubscription {
     public var batches: MessageBatches<STOMPBatch, STOMPError> { MessageBatches(handle) }
     public func makeAsyncIterator() -> Iterator { Iterator(cursor: DeliveryCursor(handle)) }
 
-    /// One receiver of the messages. It is not generic, because the compiler would not specialize a generic
+    /// The reader of the messages. It is not generic, because the compiler would not specialize a generic
     /// asynchronous `next()`.
     public struct Iterator: AsyncIteratorProtocol {
         @usableFromInline let cursor: DeliveryCursor<STOMPBatch, STOMPError>

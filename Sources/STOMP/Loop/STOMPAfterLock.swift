@@ -33,8 +33,8 @@ final class STOMPAfterLock: LinkAfterLock {
     private(set) var touchedRoutes: [STOMPRoute] = []
     /// Messages without a subscription.
     var unmatchedCount = 0
-    /// The receivers that waited for the messages.
-    private var receivers = UniqueArray<Waiter<Bool>>()
+    /// The readers that waited for the messages.
+    private var readers = UniqueArray<Waiter<Void>>()
     /// Memory for batches.
     let pool = BatchPool<STOMPMessageRecord>()
 
@@ -80,7 +80,7 @@ final class STOMPAfterLock: LinkAfterLock {
             for record in effects.events where Self.isConnected(record.kind) { core.handle(record.kind, subscriptions) }
             if !effects.messages.isEmpty {
                 deliver(bytes, core)
-                receivers.resume(returning: true)
+                readers.resume(returning: ())
             }
             for record in effects.events where !Self.isConnected(record.kind) { core.handle(record.kind) }
             if hasSentHeartBeat { core.news.tell(.heartBeatSent) }
@@ -130,12 +130,10 @@ final class STOMPAfterLock: LinkAfterLock {
             if unmatched > 0 { core.unmatched(unmatched) }
             return
         }
-        // Before a receiver can see them.
+        // Before a reader can see them.
         core.parts.counters.received(records.count)
-        for queue in route.receivers.queues {
-            let batch = makeBatch(records, of: bytes, route, core)
-            core.subscriptions.push(batch, to: queue, of: route, for: &receivers)
-        }
+        guard let queue = route.receivers.queue else { return }
+        core.subscriptions.push(makeBatch(records, of: bytes, route, core), to: queue, of: route, for: &readers)
     }
 
     /// Copies the frames out of what was read.

@@ -6,6 +6,26 @@ import TestSupport
 import Testing
 import Transport
 
+/// What the tasks have read that follow one another.
+private final class RestartedReading: Sendable {
+    let received = Mutex<[Int]>([])
+    let done = PendingCall<Void>()
+
+    func read(_ messages: MQTTSubscription, upTo count: Int) async {
+        do {
+            for try await message in messages {
+                let isLast = received.withLock { received in
+                    received.append(Int(message.text ?? "") ?? -1)
+                    return received.count == count
+                }
+                if isLast { done.end(()) }
+            }
+        } catch {
+            #expect(error.code == .cancelled, "\(error)")
+        }
+    }
+}
+
 @Suite("Client: subscribing", .turns)
 struct SubscribeTests {
     @Test func `a loop may be left and entered again without losing a message`() async throws {
@@ -21,14 +41,11 @@ struct SubscribeTests {
         await bench.stop()
     }
 
-    @Test func `two iterators at the same time each see every message`() async throws {
+    @Test func `of two subscriptions to one filter each sees every message`() async throws {
         let bench = try await Bench()
         let client = try await bench.connected()
-        let messages = try await client.subscribe(to: "a")
-        var one = messages.makeAsyncIterator()
-        var other = messages.makeAsyncIterator()
-        // The second one is registered on the loop's thread, as this subscription is.
-        _ = try await client.subscribe(to: "b")
+        var one = try await client.subscribe(to: "a").makeAsyncIterator()
+        var other = try await client.subscribe(to: "a", retainHandling: .doNotSend).makeAsyncIterator()
         try await client.publish((0..<20).map { .init(Array("\($0)".utf8), to: "a", qos: .atLeastOnce) })
             .check()
         for number in 0..<20 {
@@ -36,6 +53,32 @@ struct SubscribeTests {
             #expect(try await other.next()?.text == "\(number)")
         }
         await client.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `a task that is restarted while the old one unwinds loses nothing`() async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected()
+        let sender = try await bench.connected("sender")
+        let messages = try await client.subscribe(to: "a", qos: .atLeastOnce)
+        let count = 2_000
+        let notes = RestartedReading()
+        var reading = Task { await notes.read(messages, upTo: count) }
+        var old: [Task<Void, Never>] = []
+        for start in stride(from: 0, to: count, by: 20) {
+            try await sender.publish(
+                (start..<start + 20).map { .init(Array("\($0)".utf8), to: "a", qos: .atLeastOnce) }
+            ).check()
+            if start % 40 == 0 { reading.cancel() }
+            old.append(reading)
+            reading = Task { await notes.read(messages, upTo: count) }
+        }
+        await notes.done.answer()
+        // Of two tasks the older one may note its message after the newer one has noted the next.
+        #expect(notes.received.withLock { $0 }.sorted() == Array(0..<count))
+        await client.disconnect()
+        for task in old + [reading] { await task.value }
+        await sender.disconnect()
         await bench.stop()
     }
 

@@ -95,31 +95,10 @@ struct BatchStorageTests {
         for index in sent.indices { sent[index].qos = index == 2 || index == 4 ? .atLeastOnce : .atMostOnce }
         let (bytes, effects) = try received(sent)
         let batch = MQTTBatch(all(effects, of: bytes), version: .v5_0, core: nil)
-        #expect(batch.copy().dropOldest(2) == 2 && batch.count == 5)
         // QoS 1 stays.
         #expect(batch.dropOldest(4) == 3)
         expectSame(batch, [sent[2], sent[4]])
         #expect(MQTTSubscription.Batch(batch, from: 0).map(\.packetID) == [3, 5])
-    }
-
-    @Test func `what is taken of the rest of a batch counts in the batch, whatever was dropped from the rest`() throws {
-        var random = SeededGenerator(seed: 5)
-        var sent = (0..<6).map { _ in message(&random) }
-        for index in sent.indices { sent[index].qos = index % 2 == 0 ? .atMostOnce : .atLeastOnce }
-        let (bytes, effects) = try received(sent)
-        let batch = MQTTBatch(all(effects, of: bytes), version: .v5_0, core: nil)
-        let rest = batch.rest(from: 1)
-        #expect(rest.dropOldest(1) == 1)
-        expectSame(rest, [sent[1], sent[3], sent[4], sent[5]])
-        func taken(_ count: Int, of rest: MQTTBatch) -> Int {
-            rest.noteTaken(count)
-            return batch.takenCount
-        }
-        #expect((0...4).map { taken($0, of: rest) } == [1, 3, 4, 5, 6])
-        let last = rest.rest(from: 1)
-        #expect(last.dropOldest(2) == 1)
-        expectSame(last, [sent[3], sent[5]])
-        #expect((0...2).map { taken($0, of: last) } == [3, 5, 6])
     }
 
     @Test func `a topic compares with strings byte by byte and has levels`() throws {

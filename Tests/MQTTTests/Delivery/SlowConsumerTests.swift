@@ -2,6 +2,7 @@ import ClientTestSupport
 import LoopbackBroker
 import MQTT
 import MQTTCore
+import Synchronization
 import TestSupport
 import Testing
 import Transport
@@ -9,98 +10,109 @@ import Transport
 /// A receiver that is slow never stops the connection's own traffic.
 @Suite("Delivery: slow consumers", .turns)
 struct SlowConsumerTests {
-    @Test func `a receiver that has ended holds up no other one`() async throws {
-        let bench = try await Bench()
-        let client = try await bench.connected()
-        let messages = try await client.subscribe(
-            to: "a", qos: .atMostOnce, buffer: BufferPolicy(messages: 2, overflow: .pauseReading))
-        var first: MQTTSubscription.Iterator? = messages.makeAsyncIterator()
-        var other = messages.makeAsyncIterator()
-        // When the server has answered this, the loop knows the receivers.
-        _ = try await client.subscribe(to: "b")
-        try await client.publish("both", to: "a")
-        #expect(try await first?.next()?.text == "both")
-        #expect(try await other.next()?.text == "both")
-        first = nil
-        for number in 0..<20 {
-            try await client.publish("\(number)", to: "a")
-            #expect(try await other.next()?.text == "\(number)")
-        }
-        await client.disconnect()
-        await bench.stop()
-    }
-
     @Test(arguments: [QoS.atMostOnce, .atLeastOnce, .exactlyOnce])
-    func `what a receiver leaves that no other one gets comes to the oldest of them, before anything newer`(qos: QoS)
+    func `what a reader leaves comes to the next one before anything newer, and the first one learns why`(qos: QoS)
         async throws
     {
         let bench = try await Bench()
         let client = try await bench.connected()
         let messages = try await client.subscribe(to: "a", qos: qos)
-        var first: MQTTSubscription.Iterator? = messages.makeAsyncIterator()
+        var first = messages.makeAsyncIterator()
         try await client.publish((0..<5).map { .init(Array("\($0)".utf8), to: "a", qos: qos) }).check()
         #expect(await eventually { client.counters.messagesReceived == 5 })
-        #expect(try await first?.next()?.text == "0")
-        var others = (0..<2).map { _ in messages.makeAsyncIterator() }
-        // When the server has answered this, the loop knows the receivers.
-        _ = try await client.subscribe(to: "b")
+        #expect(try await first.next()?.text == "0")
         for number in 5..<8 { try await client.publish("\(number)", to: "a", qos: qos) }
         #expect(await eventually { client.counters.messagesReceived == 8 })
-        first = nil
-        // And when it has answered this, that one of them is gone.
-        _ = try await client.subscribe(to: "c")
+        var other = messages.makeAsyncIterator()
+        #expect(try await other.next()?.text == "1")
+        let error = await #expect(throws: MQTTError.self) { _ = try await first.next() }
+        #expect(
+            error?.code == .cancelled && error?.message.contains("subscribe once for each") == true, "\(error as Any)")
         await client.disconnect()
-        for (index, numbers) in [1..<8, 5..<8].enumerated() {
-            var texts: [String?] = []
-            while let message = try await others[index].next() { texts.append(message.text) }
-            #expect(texts == numbers.map { "\($0)" })
-        }
+        var texts: [String?] = []
+        while let message = try await other.next() { texts.append(message.text) }
+        #expect(texts == (2..<8).map { "\($0)" })
         #expect(messages.droppedCount == 0)
         await bench.stop()
     }
 
     @Test(arguments: [QoS.atMostOnce, .atLeastOnce, .exactlyOnce])
-    func `a receiver that begins after the end of its subscription gets what another one leaves`(
+    func `a reader that begins after the end of its subscription gets what another one has not read`(
         qos: QoS
     ) async throws {
         let bench = try await Bench()
         let client = try await bench.connected()
         let messages = try await client.subscribe(to: "a", qos: qos)
-        var first: MQTTSubscription.Iterator? = messages.makeAsyncIterator()
+        var first = messages.makeAsyncIterator()
         try await client.publish((0..<3).map { .init(Array("\($0)".utf8), to: "a", qos: qos) }).check()
         #expect(await eventually { client.counters.messagesReceived == 3 })
-        #expect(try await first?.next()?.text == "0")
+        #expect(try await first.next()?.text == "0")
         await client.disconnect()
         var other = messages.makeAsyncIterator()
-        first = nil
         for text in ["1", "2", nil] { #expect(try await other.next()?.text == text) }
         await bench.stop()
     }
 
-    @Test func `what a receiver leaves counts in the buffer of another one, where the oldest go`() async throws {
+    @Test func `what a reader has begun is not dropped, and does not count in the buffer, where the oldest go`()
+        async throws
+    {
         let server = SubscribingServer()
         let client = server.scriptedServer.client()
         try await client.connect()
         let messages = try await client.subscribe(to: "a", qos: .atMostOnce, buffer: BufferPolicy(messages: 3))
-        var first: MQTTSubscription.Iterator? = messages.makeAsyncIterator()
         server.send("1", "2", "3", to: "a")
-        #expect(try await first?.next()?.text == "1")
-        server.send("4", "5", "6", to: "a")
-        #expect(await eventually { client.counters.messagesReceived == 6 })
+        #expect(await eventually { client.counters.messagesReceived == 3 })
+        #expect(try await messages.first(1).first?.text == "1")
+        server.send("4", "5", "6", "7", to: "a")
+        #expect(await eventually { client.counters.messagesReceived == 7 })
         var other = messages.makeAsyncIterator()
-        first = nil
-        // When the server has answered this, the other one has what the first one has left.
-        _ = try await client.subscribe(to: "b")
-        #expect(messages.droppedCount == 2)
-        server.send("7", to: "a")
-        // And by now this one as well.
-        _ = try await client.subscribe(to: "c")
-        for (text, dropped) in [("5", 3), ("6", 0), ("7", 0)] {
+        for (text, dropped) in [("2", 0), ("3", 0), ("5", 1), ("6", 0), ("7", 0)] {
             let message = try #require(try await other.next())
             #expect(message.text == text && message.droppedBefore == dropped)
         }
-        #expect(messages.droppedCount == 3)
+        #expect(messages.droppedCount == 1)
         await client.disconnect()
+    }
+
+    /// A reader that waits passes no bound: three reads with 3,000 messages each, for a buffer of 100.
+    @Test(arguments: [BufferPolicy.Overflow.dropOldest, .pauseReading])
+    func `what one read brings to a reader that waits keeps the bounds of its buffer`(
+        overflow: BufferPolicy.Overflow
+    ) async throws {
+        let clock = try ManualClock()
+        let server = SubscribingServer(clock: clock)
+        let client = server.scriptedServer.client()
+        try await client.connect()
+        var events = client.events.makeAsyncIterator()
+        let messages = try await client.subscribe(
+            to: "a", qos: .atMostOnce, buffer: BufferPolicy(messages: 100, overflow: overflow))
+        let received = Mutex<[(text: String?, dropped: Int)]>([])
+        let reading = Task(executorPreference: clock.loop) {
+            for try await message in messages { received.withLock { $0.append((message.text, message.droppedBefore)) } }
+        }
+        let (bursts, size) = (3, 3_000)
+        for burst in 0..<bursts {
+            await clock.waitUntilQuiet()
+            server.send((0..<size).map { "\(burst * size + $0)" }, to: "a")
+            await clock.waitUntilQuiet()
+        }
+        await client.disconnect()
+        try await reading.value
+        var pauses = 0
+        while let event = await events.next() {
+            if case .readingPaused = event { pauses += 1 }
+            if case .stateChanged(.disconnected) = event { break }
+        }
+        let all = received.withLock { $0 }
+        let kept = overflow == .pauseReading ? size : 100
+        var expected: [String] = []
+        for end in stride(from: size, through: bursts * size, by: size) {
+            expected += (end - kept..<end).map { "\($0)" }
+        }
+        #expect(all.map(\.text) == expected)
+        #expect(all.reduce(0) { $0 + $1.dropped } == messages.droppedCount)
+        #expect(messages.droppedCount == bursts * (size - kept))
+        #expect(pauses == (overflow == .pauseReading ? bursts : 0))
     }
 
     @Test func `a subscription that makes reading pause is named, once for each time`() async throws {
@@ -243,62 +255,6 @@ struct SlowConsumerTests {
         policy.messages = -2
         policy.bytes = 0
         #expect(policy.messages == 1 && policy.bytes == 1)
-    }
-
-    @Test func `each of several receivers learns of the messages that were dropped from its own buffer`() async throws {
-        let server = ScriptedServer { step in
-            switch step.event {
-            case .connectReceived: step.accept()
-            case .subscribeReceived(let subscribe):
-                step.perform { machine in
-                    try? machine.engine.acknowledgeSubscribe(
-                        subscribe.packetID, codes: [.success], at: MonotonicClock.now)
-                }
-            default: break
-            }
-        }
-        let client = server.client()
-        try await client.connect()
-        let messages = try await client.subscribe(to: "a", qos: .atMostOnce, buffer: BufferPolicy(messages: 2))
-        let receivers = (0..<3).map { _ in messages.makeAsyncIterator() }
-        // When the server has answered this, the loop knows the receivers.
-        _ = try await client.subscribe(to: "b")
-        // In one read.
-        server.link?.perform { machine in
-            for number in UInt8(0)..<5 {
-                let packet = MQTTPacket.publish(MQTTPacket.Publish(topic: "a", payload: [number]))
-                try? packet.encode(into: &machine.engine.output, version: .v3_1_1)
-            }
-        }
-        #expect(await eventually { client.counters.messagesReceived == 5 })
-        // And by now they are in the buffers of all of them.
-        _ = try await client.subscribe(to: "c")
-        for var receiver in receivers {
-            let first = try #require(await receiver.next())
-            #expect(first.droppedBefore == 3 && first.bytes == [3])
-            #expect(try await receiver.next()?.bytes == [4])
-        }
-        // Three for each of them.
-        #expect(messages.droppedCount == 9)
-        await client.disconnect()
-    }
-
-    @Test func `what any receiver has lost is counted, also after it has gone`() async throws {
-        let bench = try await Bench()
-        let client = try await bench.connected()
-        let messages = try await client.subscribe(to: "a", qos: .atMostOnce, buffer: BufferPolicy(messages: 10))
-        let batches = messages.batches.makeAsyncIterator()
-        var other: MQTTSubscription.Iterator? = messages.makeAsyncIterator()
-        // The second one is registered on the loop's thread, as this subscription is.
-        _ = try await client.subscribe(to: "b")
-        for number in 0..<100 { try await client.publish("\(number)", to: "a") }
-        #expect(await eventually { messages.droppedCount == 180 })
-        #expect(try await other?.next()?.text == "90")
-        other = nil
-        #expect(messages.droppedCount == 180)
-        withExtendedLifetime(batches) {}
-        await client.disconnect()
-        await bench.stop()
     }
 
     @Test func `QoS 0 with pauseReading: nothing is lost, and everybody waits`() async throws {

@@ -52,7 +52,9 @@ final class SubscribingServer: Sendable {
     }
 
     /// Sends messages of QoS 0, which arrive in one read.
-    func send(_ texts: String..., to topic: String) {
+    func send(_ texts: String..., to topic: String) { send(texts, to: topic) }
+
+    func send(_ texts: [String], to topic: String) {
         scriptedServer.link?.perform { machine in
             for text in texts {
                 _ = try? machine.engine.publish(

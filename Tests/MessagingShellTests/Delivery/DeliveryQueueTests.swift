@@ -1,8 +1,9 @@
-import MessagingShell
 import Synchronization
 import TestSupport
 import Testing
 import Transport
+
+@testable import MessagingShell
 
 @Suite(.turns) struct DeliveryQueueTests {
     private struct Failure: Error, Equatable { let name: String }
@@ -33,12 +34,18 @@ import Transport
     /// Nil if the receiver is cancelled.
     private func next(of queue: Queue) async -> Next? {
         do throws(Failure) {
-            return try await queue.nextBatch(
-                cancelled: Failure(name: "cancelled"), replaced: Failure(name: "replaced")
-            ).map { .batch($0) } ?? .finished
+            return try await queue.next(
+                .max, lease: 0, cancelled: Failure(name: "cancelled"), replaced: Failure(name: "replaced")
+            ).map { .batch($0.batch) } ?? .finished
         } catch {
             return error.name == "cancelled" ? nil : .failed(error)
         }
+    }
+
+    private func batch(of queue: Queue) -> NumberBatch? {
+        var lease: UInt32 = 0
+        guard case .handOut(let batch, _) = queue.step(.max, &lease) else { return nil }
+        return batch as? NumberBatch
     }
 
     private func batch(_ next: Next?) -> NumberBatch? {
@@ -74,7 +81,7 @@ import Transport
         #expect(one.connectionIsFull && two.connectionIsFull && few.connectionIsFull)
         // Half of it is not free yet.
         _ = two.push(NumberBatch(0..<2))
-        _ = one.takeBatch()
+        _ = batch(of: one)
         #expect(one.connectionIsFull && drained.value == 0)
         _ = await next(of: two)
         #expect(!one.connectionIsFull && drained.value == 1)
@@ -85,21 +92,21 @@ import Transport
         #expect(one.connectionIsFull)
         one.finish()
         #expect(!one.connectionIsFull && drained.value == 2)
-        #expect(one.takeBatch()?.count == 5)
+        #expect(batch(of: one)?.count == 5)
         // The end of a queue has taken them out already.
         _ = two.push(NumberBatch(0..<5))
         #expect(two.connectionIsFull)
-        // A queue that is abandoned reports that it has room, whether or not all of them together have.
-        few.abandon()
+        // A full queue that ends reports that it has room, whether or not all of them together have.
+        few.finish()
         #expect(two.connectionIsFull && drained.value == 3)
-        two.abandon()
-        #expect(!two.connectionIsFull && drained.value == 5)
+        two.finish()
+        #expect(!two.connectionIsFull && drained.value == 4)
         do {
             let released = queue()
             _ = released.push(NumberBatch(0..<10))
             #expect(one.connectionIsFull)
         }
-        #expect(!one.connectionIsFull && drained.value == 6)
+        #expect(!one.connectionIsFull && drained.value == 5)
     }
 
     @Test func `a full queue that ends is drained, for it holds nobody up`() {
@@ -108,7 +115,7 @@ import Transport
         #expect(queue.push(NumberBatch(0..<2)) == .full)
         queue.finish()
         #expect(!queue.isFull && drained.value == 1)
-        #expect(queue.takeBatch()?.count == 2)
+        #expect(batch(of: queue)?.count == 2)
         #expect(drained.value == 1)
     }
 
@@ -134,17 +141,17 @@ import Transport
         #expect(queue.push(NumberBatch(0..<4)) == .stored)
         #expect(queue.push(NumberBatch(4..<8)) == .stored)
         #expect(queue.push(NumberBatch(8..<14)) == .full)
-        let first = queue.takeBatch()
+        let first = batch(of: queue)
         #expect(first?.numbers == [4, 5, 6, 7])
         #expect(first?.gap == 4)
-        #expect(queue.takeBatch()?.gap == 0)
+        #expect(batch(of: queue)?.gap == 0)
         #expect(queue.droppedCount == 4)
     }
 
     @Test func `one batch beyond the bound keeps its newest messages`() {
         let queue = queue(messages: 3)
         #expect(queue.push(NumberBatch(0..<10)) == .full)
-        let only = queue.takeBatch()
+        let only = batch(of: queue)
         #expect(only?.numbers == [7, 8, 9])
         #expect(only?.gap == 7)
     }
@@ -152,14 +159,14 @@ import Transport
     @Test func `bytes come free with whole batches, but the newest stays`() {
         let queue = queue(bytes: 250)
         for start in 0..<10 { _ = queue.push(NumberBatch((start * 10)..<(start * 10 + 10))) }
-        let first = queue.takeBatch()
+        let first = batch(of: queue)
         #expect(first?.numbers.first == 80)
         #expect(first?.gap == 80)
         // A bound that is smaller than a batch.
         let small = self.queue(bytes: 5)
         _ = small.push(NumberBatch(0..<10))
         _ = small.push(NumberBatch(10..<20))
-        let last = small.takeBatch()
+        let last = batch(of: small)
         #expect(last?.numbers == Array(10..<20))
         #expect(last?.gap == 10)
     }
@@ -171,7 +178,7 @@ import Transport
         }
         var numbers: [Int] = []
         var gaps = 0
-        while let next = queue.takeBatch() {
+        while let next = batch(of: queue) {
             numbers += next.numbers
             gaps += next.gap
         }
@@ -186,13 +193,13 @@ import Transport
         for start in stride(from: 0, to: 12, by: 2) { _ = queue.push(NumberBatch(start..<(start + 2))) }
         #expect(queue.isFull)
         var taken: [Int] = []
-        while taken.count < 6, let next = queue.takeBatch() { taken += next.numbers }
+        while taken.count < 6, let next = batch(of: queue) { taken += next.numbers }
         #expect(drained.value == 0)
         #expect(queue.isFull)
-        taken += queue.takeBatch()?.numbers ?? []
+        taken += batch(of: queue)?.numbers ?? []
         #expect(drained.value == 1)
         #expect(!queue.isFull)
-        while let next = queue.takeBatch() { taken += next.numbers }
+        while let next = batch(of: queue) { taken += next.numbers }
         #expect(taken == Array(0..<12))
         #expect(queue.droppedCount == 0)
         #expect(drained.value == 1)
@@ -205,7 +212,7 @@ import Transport
             // Each round drops from a batch that stays.
             _ = queue.push(NumberBatch(0..<3))
             _ = queue.push(NumberBatch(3..<6))
-            while queue.takeBatch() != nil {}
+            while batch(of: queue) != nil {}
             #expect(!queue.isFull, "round \(round)")
             if queue.isFull { return }
         }
@@ -226,7 +233,7 @@ import Transport
             var last = -1
             var bound = 0
             func take() {
-                guard let batch = queue.takeBatch() else { return }
+                guard let batch = batch(of: queue) else { return }
                 delivered += batch.gap
                 for number in batch.numbers {
                     isInOrder = isInOrder && number > last
@@ -246,10 +253,10 @@ import Transport
                 }
             }
             // One more that comes through, so that there is a message that follows the last gap.
-            while queue.takeBatch().map({ delivered += $0.gap + $0.count }) != nil {}
+            while batch(of: queue).map({ delivered += $0.gap + $0.count }) != nil {}
             _ = queue.push(NumberBatch(next..<(next + 1)))
             next += 1
-            while queue.takeBatch().map({ delivered += $0.gap + $0.count }) != nil {}
+            while batch(of: queue).map({ delivered += $0.gap + $0.count }) != nil {}
             #expect(delivered == next, "seed \(seed)")
             #expect(isInOrder, "seed \(seed)")
             #expect(bound <= queue.policy.messages, "seed \(seed)")
@@ -328,27 +335,6 @@ import Transport
         #expect(await receiver.value == [0, 1])
     }
 
-    @Test func `an abandoned queue refuses, forgets and ends`() async throws {
-        let drained = Counter()
-        let queue = queue(messages: 2) { drained.add() }
-        weak var kept: NumberBatch?
-        do {
-            let batch = NumberBatch(0..<2)
-            kept = batch
-            _ = queue.push(batch)
-        }
-        #expect(queue.isFull)
-        queue.abandon()
-        #expect(kept == nil)
-        #expect(!queue.isFull)
-        #expect(drained.value == 1)
-        #expect(queue.push(NumberBatch(0..<1)) == .refused)
-        guard case .finished = await next(of: queue) else {
-            Issue.record("an abandoned queue does not end")
-            return
-        }
-    }
-
     @Test func `a receiver that another one replaces reports that, and the other one continues`() async {
         let queue = queue()
         let receivers = (0..<2).map { _ in Task { await next(of: queue) } }
@@ -368,100 +354,6 @@ import Transport
         #expect(batch(await receivers[1 - first.0].value)?.numbers == [0, 1])
     }
 
-    @Test func `a queue inherits what it has not got itself, before everything that waits in it`() async {
-        let (one, other) = (queue(), queue())
-        for start in [0, 10] { _ = one.push(NumberBatch(start..<(start + 3))) }
-        let begun = one.takeBatch()
-        other.begin(with: one)
-        for queue in [one, other] { _ = queue.push(NumberBatch(20..<23)) }
-        other.expectInheritance()
-        other.inherit([begun?.rest(from: 2)].compactMap(\.self) + one.abandon())
-        #expect(one.takeBatch() == nil)
-        var numbers: [Int] = []
-        while let batch = other.takeBatch() { numbers += batch.numbers }
-        #expect(numbers == [2, 10, 11, 12, 20, 21, 22])
-    }
-
-    @Test func `a receiver that waits gets what its queue inherits`() async {
-        let (one, other) = (queue(), queue())
-        _ = one.push(NumberBatch(0..<3))
-        other.begin(with: one)
-        let receiver = Task { self.batch(await next(of: other))?.numbers }
-        // So that it waits in some of the runs.
-        await Task.yield()
-        other.expectInheritance()
-        other.inherit(one.abandon())
-        #expect(await receiver.value == [0, 1, 2])
-    }
-
-    @Test func `what a queue inherits counts against its bounds and is drained as everything else`() {
-        let drained = Counter()
-        let unread = UnreadBytes(maximum: 100) { drained.add() }
-        let one = Queue(policy: BufferPolicy(), unread: unread)
-        let other = Queue(policy: BufferPolicy(messages: 3, overflow: .pauseReading), unread: unread)
-        _ = one.push(NumberBatch(0..<10))
-        other.begin(with: one)
-        let left = one.abandon()
-        #expect(!one.connectionIsFull)
-        let before = drained.value
-        other.expectInheritance()
-        other.inherit(left)
-        #expect(other.isFull && other.connectionIsFull)
-        #expect(other.takeBatch()?.count == 10)
-        #expect(!other.isFull && !other.connectionIsFull && drained.value == before + 2)
-    }
-
-    @Test func `what a receiver that waits inherits does not count against the bounds of its queue`() async throws {
-        let clock = try ManualClock()
-        let (one, other) = (queue(), queue(messages: 2))
-        for start in [0, 3] { _ = one.push(NumberBatch(start..<(start + 3))) }
-        other.begin(with: one)
-        let receiver = Task(executorPreference: clock.loop) { self.batch(await next(of: other))?.numbers }
-        await clock.waitUntilQuiet()
-        other.expectInheritance()
-        other.inherit(one.abandon())
-        #expect(await receiver.value == [0, 1, 2])
-        #expect(other.takeBatch()?.numbers == [4, 5])
-        #expect(other.droppedCount == 1)
-    }
-
-    @Test func `of what a queue inherits the oldest goes, as of what it gets itself`() {
-        let (one, other) = (queue(), queue(messages: 4))
-        for start in [0, 3] { _ = one.push(NumberBatch(start..<(start + 3))) }
-        other.begin(with: one)
-        _ = other.push(NumberBatch(6..<8))
-        other.expectInheritance()
-        other.inherit(one.abandon())
-        #expect(other.isFull && other.droppedCount == 4)
-        let first = other.takeBatch()
-        #expect(first?.numbers == [4, 5] && first?.gap == 4)
-        let last = other.takeBatch()
-        #expect(last?.numbers == [6, 7] && last?.gap == 0)
-    }
-
-    /// The receiver asks before its queue has inherited, or before that ends.
-    @Test(arguments: [true, false])
-    func `a receiver gets what others leave to it before the end, also if it begins after the end`(
-        leavesSomething: Bool
-    ) async throws {
-        let clock = try ManualClock()
-        let (one, other) = (queue(), queue())
-        if leavesSomething { _ = one.push(NumberBatch(0..<3)) }
-        one.finish()
-        other.expectInheritance()
-        let receiver = Task(executorPreference: clock.loop) {
-            var numbers: [Int] = []
-            while case .batch(let batch) = await next(of: other) { numbers += batch.numbers }
-            return numbers
-        }
-        await clock.waitUntilQuiet()
-        other.beginAfterEnd()
-        other.finish()
-        await clock.waitUntilQuiet()
-        other.inherit(one.abandon())
-        #expect(await receiver.value == (leavesSomething ? [0, 1, 2] : []))
-    }
-
     @Test func `what the receiver has taken is not kept`() {
         let queue = queue()
         weak var kept: NumberBatch?
@@ -471,7 +363,7 @@ import Transport
             _ = queue.push(batch)
         }
         for _ in 0..<10 { _ = queue.push(NumberBatch(0..<1)) }
-        _ = queue.takeBatch()
+        _ = batch(of: queue)
         #expect(kept == nil)
     }
 }

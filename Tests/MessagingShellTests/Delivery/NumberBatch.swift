@@ -1,4 +1,5 @@
 import MessagingShell
+import Synchronization
 
 /// A batch of numbers, some of which were promised to arrive; its memory shrinks with what is dropped.
 final class NumberBatch: DeliveryBatch, @unchecked Sendable {
@@ -10,7 +11,7 @@ final class NumberBatch: DeliveryBatch, @unchecked Sendable {
 
     private(set) var entries: [Entry]
     var gap = 0
-    var number = 0
+    private let leased = Atomic(DeliveryPlace())
     private let overhead: Int
 
     init(_ entries: [Entry], overhead: Int = 0) {
@@ -27,10 +28,10 @@ final class NumberBatch: DeliveryBatch, @unchecked Sendable {
     var numbers: [Int] { entries.map(\.number) }
     subscript(index: Int) -> Int { entries[index].number }
 
-    func rest(from index: Int) -> NumberBatch {
-        let rest = NumberBatch(Array(entries[index...]), overhead: overhead)
-        rest.number = number
-        return rest
+    var place: DeliveryPlace { leased.load(ordering: .relaxed) }
+
+    func move(from old: DeliveryPlace, to new: DeliveryPlace) -> Bool {
+        leased.compareExchange(expected: old, desired: new, ordering: .relaxed).exchanged
     }
 
     func dropOldest(_ count: Int) -> Int {

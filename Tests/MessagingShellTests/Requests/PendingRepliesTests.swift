@@ -34,11 +34,8 @@ private final class ReplyBatch: DeliveryBatch {
         get { 0 }
         set {}
     }
-    var number: Int {
-        get { 0 }
-        set {}
-    }
-    func rest(from index: Int) -> ReplyBatch { ReplyBatch(Array(replies[index...])) }
+    var place: DeliveryPlace { DeliveryPlace(rawValue: 0) }
+    func move(from old: DeliveryPlace, to new: DeliveryPlace) -> Bool { false }
     func dropOldest(_ count: Int) -> Int { 0 }
 }
 

@@ -58,16 +58,20 @@ import Testing
         }
     }
 
-    @Test func `each of two loops gets a message, and one of them answers it`() async throws {
+    @Test func `a message of a loop that another one has followed is answered once`() async throws {
         try await withBroker { broker in
             let client = try await broker.connected()
             let subscription = try await client.subscribe(to: "/queue/q", acknowledgement: .clientIndividual)
             var (one, other) = (subscription.makeAsyncIterator(), subscription.makeAsyncIterator())
-            try await client.send("1", to: "/queue/q")
+            for number in 1...2 { try await client.send("\(number)", to: "/queue/q") }
             let first = try #require(try await one.next())
             let second = try #require(try await other.next())
-            try second.acknowledge()
-            await expectError(.invalidRequest, containing: "already") { try first.acknowledge() }
+            #expect(first.text == "1" && second.text == "2")
+            await expectError(.cancelled, containing: "subscribe once for each") { _ = try await one.next() }
+            for message in [second, first] {
+                try message.acknowledge()
+                await expectError(.invalidRequest, containing: "already") { try message.acknowledge() }
+            }
             await client.disconnect()
         }
     }
