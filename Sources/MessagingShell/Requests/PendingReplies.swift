@@ -69,6 +69,9 @@ package final class PendingReplies<Message: ReplyMessage, Failure: ClientError>:
         self.subscribe = subscribe
     }
 
+    /// The loop of a manual clock, whose advances wait for tasks on its thread alone; otherwise nil.
+    private var manualLoop: EventLoop? { loop.isManual ? loop : nil }
+
     /// Sends a request and waits for the first reply to it.
     ///
     /// - Parameters:
@@ -88,7 +91,7 @@ package final class PendingReplies<Message: ReplyMessage, Failure: ClientError>:
             loop.execute { self.end(request, .failure(.cancelledWait)) }
         }.get()
         // In a task of its own: without a connection it waits for longer than the request does.
-        let sending = loop.startTask {
+        let sending = loop.startTask(preferring: manualLoop) {
             do throws(Failure) {
                 try await send(address)
             } catch {
@@ -157,7 +160,7 @@ package final class PendingReplies<Message: ReplyMessage, Failure: ClientError>:
         waiting.append(request)
         if isSubscribing || subscription != nil { return }
         isSubscribing = true
-        loop.startTask {
+        loop.startTask(preferring: manualLoop) {
             let result: Result<Subscription, Failure>
             do throws(Failure) {
                 result = .success(try await self.subscribe(self))

@@ -29,11 +29,7 @@ import Testing
             small = min(small, try await row.time(count))
             large = min(large, try await row.time(4 * count))
         }
-        withKnownIssue("It grows while the loop runs between two cancellations.", isIntermittent: true) {
-            #expect(large / small <= Self.limit, "\(row): \(count) took \(small), \(4 * count) took \(large)")
-        } when: {
-            row.growsWhenBusy
-        }
+        #expect(large / small <= Self.limit, "\(row): \(count) took \(small), \(4 * count) took \(large)")
     }
 }
 
@@ -42,8 +38,6 @@ struct GrowthRow: Sendable, CustomTestStringConvertible {
     let testDescription: String
     /// Whether the row is known to exceed the limit.
     var growsStill = false
-    /// Whether it is known to exceed the limit while the machine does something else as well.
-    var growsWhenBusy = false
     /// The processor time of the operation on so many.
     let time: @Sendable (Int) async throws -> Duration
 
@@ -60,13 +54,6 @@ struct GrowthRow: Sendable, CustomTestStringConvertible {
     var knownToGrow: GrowthRow {
         var row = self
         row.growsStill = true
-        return row
-    }
-
-    /// The same row, which is known to exceed the limit on a busy machine.
-    var knownToGrowWhenBusy: GrowthRow {
-        var row = self
-        row.growsWhenBusy = true
         return row
     }
 

@@ -45,6 +45,8 @@ private final class Handle: Sendable {}
 private final class Log: Sendable {
     let sent = Atomic(0)
     let failed = Lock<[Int]>([])
+    /// When they were sent.
+    let times = Lock<[ManualClock.Instant]>([])
 }
 
 @Suite("Requests: pending replies", .turns)
@@ -103,6 +105,27 @@ struct PendingRepliesTests {
             }
         }
         #expect(log.failed.withLock { $0 } == Array(0..<20))
+    }
+
+    @Test func `no time passes on a manual clock between a request and its sending`() async throws {
+        let clock = try ManualClock()
+        let replies = Replies(loop: clock.loop) { _ in Replies.Subscription(address: "replies", handle: Handle()) }
+        let log = Log()
+        let start = clock.now
+        await withTaskExecutorPreference(clock.loop) {
+            await withTaskGroup(of: Void.self) { group in
+                for number in 0..<20 as Range<UInt8> {
+                    group.addTask {
+                        _ = try? await replies.reply(
+                            correlation: [number], within: .seconds(60), late: Failure.late.message
+                        ) { _ in log.times.withLock { $0.append(clock.now) } }
+                    }
+                }
+                await clock.advance(by: .seconds(1))
+                #expect(log.times.withLock { $0 } == Array(repeating: start, count: 20))
+                group.cancelAll()
+            }
+        }
     }
 
     @Test func `a subscription that ends before the task that made it runs on is made again`() async throws {
