@@ -391,7 +391,7 @@ struct SendWindow: Sendable {
     ///
     /// - Parameter timeout: from a request to its deadline, and for each postponement.
     mutating func overtakeRequests(before time: Int64, timeout: Int64) {
-        for index in requests.indices(slots) where slots[Int(index)].time != .max {
+        for index in requests.indices(slots) where slots[Int(index)].time != .max && !waits(index) {
             let wait = timeout * (Int64(slots[Int(index)].postponements) + 1)
             if slots[Int(index)].time - wait <= time { slots[Int(index)].isOvertaken = true }
         }
