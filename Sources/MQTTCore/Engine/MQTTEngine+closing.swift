@@ -100,7 +100,7 @@ extension MQTTEngine {
         sendQueuedAtMostOnce(at: now, into: &effects)
         let isUnfinished =
             session.awaitingRelease.count > 0 || !heldPackets.isEmpty || session.inbound.hasAnsweredQoS2
-            || isPaced && session.window.queuedAtMostOnceCount > 0
+            || (isPaced || isCareful) && session.window.queuedAtMostOnceCount > 0
             || sessionEndsWithConnection && session.window.awaitsExactlyOnce
         guard !isUnfinished || now >= leaving.deadline else { return }
         self.leaving.value = nil
@@ -115,7 +115,7 @@ extension MQTTEngine {
     /// Messages of QoS 0 leave at the pace that is set: their publishers were told that they do. Messages of QoS 1 and
     /// 2 stay in the queue.
     private mutating func sendQueuedAtMostOnce(at now: Int64, into effects: inout MQTTEffects) {
-        guard isPaced, session.window.queuedAtMostOnceCount > 0 else { return }
+        guard isPaced || isCareful, session.window.queuedAtMostOnceCount > 0 else { return }
         defer { reportRoom(&effects) }
         for index in session.window.queue.indices(session.window.slots)
         where session.window.slots[Int(index)].head.flags.isAtMostOnce {

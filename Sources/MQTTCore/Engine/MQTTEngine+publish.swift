@@ -201,9 +201,9 @@ extension MQTTEngine {
     /// was sent otherwise, or nothing is known of it.
     package mutating func withdraw(_ token: UInt64, into effects: inout MQTTEffects) -> Bool {
         defer { assert(checkInvariants()) }
+        defer { reportRoom(&effects) }
         guard let index = session.window.unsent(token) else { return withdrawPassed { $0 == token } }
         dropQueued(at: index)
-        reportRoom(&effects)
         return true
     }
 

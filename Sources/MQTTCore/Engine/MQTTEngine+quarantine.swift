@@ -157,12 +157,11 @@ extension MQTTEngine {
         let pings = isIdle ? quarantine.pingsToWrite : 0
         for _ in 0..<pings { writePing(at: now, OutputProgress(total: .max)) }
         guard pings == 0 else { return false }
-        let receives = session.inbound.hasCounted
-        guard !quarantine.choose(isThrough: isThrough, isIdle: isIdle, receives: receives, at: now) else {
+        guard !quarantine.choose(isThrough: isThrough, isIdle: isIdle, at: now) else {
             session.window.rewind()
             return true
         }
-        paceDeadline = min(paceDeadline, quarantine.nextTurn(isIdle: isIdle, receives: receives))
+        paceDeadline = min(paceDeadline, quarantine.nextTurn(isIdle: isIdle))
         return false
     }
 

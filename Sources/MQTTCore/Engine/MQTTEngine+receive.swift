@@ -69,6 +69,7 @@ extension MQTTEngine {
             fail(awaitsConnack && bytes.isTLSAlert() ? .answersInTLS : error, into: &effects)
             return bytes.byteCount
         }
+        if isCareful, !effects.messages.isEmpty { quarantine.receivedMessage() }
         if isServer && offset > start { keepAlive.received(at: now) }
         return offset
     }

@@ -119,6 +119,8 @@ struct Quarantine: Sendable {
         var answered = Load()
         /// Some of the requests that were answered.
         var answeredNames: [Name] = []
+        /// Whether a message was received: an end would interrupt others.
+        var hasReceived = false
         /// The accused request whose turn has come.
         var chosen: Name?
         var alone: Alone?
@@ -194,8 +196,7 @@ struct Quarantine: Sendable {
     /// - Parameters:
     ///   - isThrough: whether nothing else waits to be sent.
     ///   - isIdle: whether nothing else is unanswered either.
-    ///   - receives: whether messages are received that an end would interrupt.
-    mutating func choose(isThrough: Bool, isIdle: Bool, receives: Bool, at now: Int64) -> Bool {
+    mutating func choose(isThrough: Bool, isIdle: Bool, at now: Int64) -> Bool {
         if let chosen = connection.chosen {
             // It waits at its place.
             guard isThrough else { return false }
@@ -206,7 +207,7 @@ struct Quarantine: Sendable {
         if awaitsPongs(isIdle) { return false }
         let due =
             accused.filter { _, charge in charge.otherEnds >= charge.turnsAway }
-            + accused.filter { now >= time(of: $1, $0, isIdle: isIdle, receives: receives) }
+            + accused.filter { now >= time(of: $1, $0, isIdle: isIdle) }
         // Not always the same one, which may be forbidden.
         connection.chosen = due.min { $0.1.ends < $1.1.ends }?.0
         return connection.chosen != nil
@@ -233,8 +234,8 @@ struct Quarantine: Sendable {
     }
 
     /// When an accused request may leave.
-    private func time(of charge: Charge, _ name: Name, isIdle: Bool, receives: Bool) -> Int64 {
-        let hasCompany = receives || !connection.answeredNames.isEmpty
+    private func time(of charge: Charge, _ name: Name, isIdle: Bool) -> Int64 {
+        let hasCompany = connection.hasReceived || !connection.answeredNames.isEmpty
         let wait: Int64 =
             if isIdle, charge.ends == 1 {
                 connection.hasAnswered(like: name) ? charge.contrastTime : 0
@@ -247,10 +248,10 @@ struct Quarantine: Sendable {
     }
 
     /// When the next accused request may leave, if that depends on time alone; `Int64.max` for never.
-    func nextTurn(isIdle: Bool, receives: Bool) -> Int64 {
+    func nextTurn(isIdle: Bool) -> Int64 {
         // An answer, or PINGRESP, comes first.
         guard connection.chosen == nil, !awaitsPongs(isIdle) else { return .max }
-        return accused.reduce(.max) { min($0, time(of: $1.1, $1.0, isIdle: isIdle, receives: receives)) }
+        return accused.reduce(.max) { min($0, time(of: $1.1, $1.0, isIdle: isIdle)) }
     }
 
     /// A request was written while nothing else was unanswered, and PINGREQ behind it.
@@ -294,6 +295,8 @@ struct Quarantine: Sendable {
         guard connection.answeredNames.count < Self.maximumAnswered else { return }
         if !connection.answeredNames.contains(name) { connection.answeredNames.append(name) }
     }
+
+    mutating func receivedMessage() { connection.hasReceived = true }
 
     /// PINGREQ was written.
     mutating func pinged() {

@@ -67,10 +67,9 @@ struct SendWindow: Sendable {
     /// The messages sent and not finally acknowledged.
     var inFlightCount: Int { published.count + received.count }
 
-    /// The message that was sent first of those that are not finally acknowledged.
+    /// The message that was sent first of those on this connection that are not finally acknowledged.
     var oldestExchange: (topic: String, qos: QoS)? {
-        let chained = [published.first, received.first].filter { $0 >= 0 }
-        let oldest = chained.min { slots[Int($0)].sequence < slots[Int($1)].sequence }
+        let oldest = inFlight.first { slots[Int($0)].connection == connection }
         return oldest.map { (slots[Int($0)].head.topic, slots[Int($0)].head.flags.qos) }
     }
 

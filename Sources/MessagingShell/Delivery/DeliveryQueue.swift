@@ -228,6 +228,8 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
             while let batch = current.take() ?? takeStored(&change) {
                 guard !isHandedOut(batch) else { continue }
                 let indices = cast(batch).lease(to: lease, handingOut: count)
+                // The iterator that had the lease may have handed out the last of them meanwhile.
+                guard !indices.isEmpty else { continue }
                 if !isHandedOut(batch) { current = batch }
                 return .handOut(batch, indices)
             }

@@ -78,7 +78,9 @@ package final class SendBatch<Message: Sendable, Answer: Sendable>: @unchecked S
     }
 
     /// Whether a message is of this batch.
-    package func contains(_ token: UInt64) -> Bool { SendBatches<Message, Answer>.id(of: token) == id }
+    package func contains(_ token: UInt64) -> Bool {
+        token & SendBatches<Message, Answer>.bit != 0 && SendBatches<Message, Answer>.id(of: token) == id
+    }
 
     /// A message was handed to the engine, which will answer it.
     @inlinable package func noteSent(_ place: Int) {

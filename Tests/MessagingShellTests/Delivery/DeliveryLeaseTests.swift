@@ -158,6 +158,17 @@ import Transport
         ("ended, A at the end", [.push, .aBatch, .finish]),
     ]
 
+    @Test func `an iterator that takes over gets no message that the earlier one hands out meanwhile`() async throws {
+        let queue = Queue(policy: BufferPolicy(messages: 3), unread: UnreadBytes(maximum: .max) {})
+        let batch = NumberBatch([1, 2])
+        _ = queue.push(batch)
+        let (a, b) = (Cursor(source: Source(queue: queue), hook: nil), Cursor(source: Source(queue: queue), hook: nil))
+        #expect(try await a.nextBatch() == 1)
+        _ = queue.push(NumberBatch([3]))
+        batch.beforeMove = { #expect(a.next() == 2) }
+        #expect(try await b.nextBatch() == 3)
+    }
+
     @Test func `each state of a queue with each event`() {
         var table: [String] = []
         for (name, events) in Self.states {

@@ -13,6 +13,8 @@ final class NumberBatch: DeliveryBatch, @unchecked Sendable {
     var gap = 0
     private let leased = Atomic(DeliveryPlace())
     private let overhead: Int
+    /// Runs after the place was read and before it is moved, as another thread may.
+    var beforeMove: (() -> Void)?
 
     init(_ entries: [Entry], overhead: Int = 0) {
         self.entries = entries
@@ -31,7 +33,10 @@ final class NumberBatch: DeliveryBatch, @unchecked Sendable {
     var place: DeliveryPlace { leased.load(ordering: .relaxed) }
 
     func move(from old: DeliveryPlace, to new: DeliveryPlace) -> Bool {
-        leased.compareExchange(expected: old, desired: new, ordering: .relaxed).exchanged
+        let act = beforeMove
+        beforeMove = nil
+        act?()
+        return leased.compareExchange(expected: old, desired: new, ordering: .relaxed).exchanged
     }
 
     func dropOldest(_ count: Int) -> Int {

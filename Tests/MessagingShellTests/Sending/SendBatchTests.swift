@@ -17,4 +17,13 @@ struct SendBatchTests {
         batches.add(another)
         #expect(another.id == 3)
     }
+
+    @Test func `a batch contains its own messages alone`() {
+        var batches = SendBatches<Int, Int>()
+        let all = (0..<2).map { SendBatch<Int, Int>([$0, $0]) }
+        for batch in all { batches.add(batch) }
+        #expect(all[0].contains(all[0].token(of: 1)) && !all[0].contains(all[1].token(of: 1)))
+        // The token of a message that is in no batch.
+        #expect(!all[0].contains(all[0].id << 32))
+    }
 }
