@@ -141,16 +141,23 @@ var testTargets: [Target] {
         // Whole clients in simulation. A target of its own, because campaigns and planted defects build it again and again.
         tests("World", with: ["LoopbackBroker", "MQTT", "MessagingJudge", "MessagingSimulation", "STOMP"]),
         tests("Embedded", with: ["LoopbackBroker", "MQTT"], exclude: ["Checks"]),
-        tests("Documentation", with: ["Inspector", "LoopbackBroker", "MQTT", "MQTTCore", "STOMP"]),
+        tests(
+            "Documentation",
+            with: ["ClientTestSupport", "Inspector", "LoopbackBroker", "MQTT", "MQTTCore", "STOMP"]),
         tests("Migration", exclude: ["Calls"]),
-        tests("Cookbook", with: ["LoopbackBroker", "MQTT", "STOMP"]),
+        tests("Cookbook", with: ["ClientTestSupport", "LoopbackBroker", "MQTT", "STOMP"]),
         tests("Benchmark", with: ["LoopbackBroker", "MQTT", "STOMP", "benchmarks"]),
         tests(
-            "Device", with: ["MessagingDeviceSupport", "LoopbackBroker", "STOMP"] + devices, exclude: ["Recordings"]),
+            "Device",
+            with: ["ClientTestSupport", "MessagingDeviceSupport", "MessagingJudge", "LoopbackBroker", "STOMP"]
+                + devices,
+            exclude: ["Recordings"]),
         tests(
             "Page",
-            with: ["MessagingDeviceSupport", "Inspector", "LoopbackBroker", "MQTT", "STOMP", "MessagingWebPages"]
-                + devices),
+            with: [
+                "ClientTestSupport", "MessagingDeviceSupport", "Inspector", "LoopbackBroker", "MQTT", "STOMP",
+                "MessagingWebPages",
+            ] + devices),
     ]
 }
 

@@ -1,3 +1,4 @@
+import ClientTestSupport
 import Foundation
 import LoopbackBroker
 import MQTT
@@ -41,7 +42,7 @@ struct CookbookTests {
     }
 
     @Test func `the service of request-reply goes on after requests that it cannot answer`() async throws {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         // Both wait for the service, and neither says where the answer is to go.
         try await MQTTClient(broker.mqttURL).withConnection { client in
             try await client.publish("many", to: "sums", qos: .atLeastOnce, retain: true)
@@ -97,7 +98,7 @@ struct CookbookTests {
 
     @Test(arguments: 5...7)
     func `order-worker ends although the answer to a COMMIT was lost`(receipt: Int) async throws {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         // The first three are for the orders, the next ones for subscriptions and transactions.
         broker.inject(.cut, .sent, .stomp(.receipt), number: receipt)
         let (status, output, errors) = try await CookbookProgram.orderWorker.run(
@@ -108,7 +109,7 @@ struct CookbookTests {
     }
 
     @Test func `order-worker waits for its own results, whatever earlier runs have left at the broker`() async throws {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         try await STOMPClient(broker.stompURL).withConnection { client in
             for number in 1...2 {
                 try await client.sendAndConfirm(#"{"order":\#(number),"euros":9.5}"#, to: "/queue/invoices")
@@ -155,7 +156,7 @@ struct CookbookTests {
     @Test func `vehicle-positions ends when its feed is refused`() async throws {
         var options = LoopbackBrokerOptions()
         options.faults.forbiddenTopics = ["transport/positions/H9171"]
-        let broker = try await LoopbackBroker.start(options)
+        let broker = try await LoopbackBroker.judged(options)
         let (status, output, errors) = try await CookbookProgram.vehiclePositions.run(
             ["--broker", broker.mqttURL, "--vehicles", "1"])
         #expect(status == .exited(1) && output == [])
@@ -181,7 +182,7 @@ struct CookbookTests {
     }
 
     @Test func `vehicle-positions prints the largest delay`() async throws {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         let program = try await CookbookProgram.vehiclePositions.start(
             ["--broker", try broker.mqttURL, "--count", "1"])
         try await MQTTClient(broker.mqttURL).withConnection { client in
@@ -210,7 +211,7 @@ struct CookbookTests {
     }
 
     @Test func `smart-home shows a state that is no text as a question mark`() async throws {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         try await MQTTClient(broker.mqttURL).withConnection { client in
             try await client.publish([0xFF] as [UInt8], to: "home/cellar/lamp", qos: .atLeastOnce, retain: true)
         }
@@ -222,7 +223,7 @@ struct CookbookTests {
     }
 
     @Test func `smart-home waits for its own command, whatever an earlier one has left at the broker`() async throws {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         var configuration = MQTTConfiguration()
         configuration.version = .v5_0
         try await MQTTClient(broker.mqttURL, configuration: configuration).withConnection { client in
@@ -237,7 +238,7 @@ struct CookbookTests {
     }
 
     @Test func `publish sends the lines that it reads while the broker is away`() async throws {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         let program = try await CookbookProgram.publish.start(
             ["-t", "a", "--lines", "-b", broker.mqttURL], input: .pipe)
         try await program.write("one\n")
@@ -257,7 +258,7 @@ struct CookbookTests {
     }
 
     @Test func `publish ends when it is interrupted while it reads standard input`() async throws {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         let program = try await CookbookProgram.publish.start(
             ["-t", "a", "--stdin", "-b", broker.mqttURL], input: .pipe)
         // More than a pipe holds: it reads.
@@ -305,7 +306,7 @@ struct CookbookTests {
     }
 
     @Test func `no program prints the password of a URL`() async throws {
-        let (home, shop) = (try await LoopbackBroker.start(), try await LoopbackBroker.start())
+        let (home, shop) = (try await LoopbackBroker.judged(), try await LoopbackBroker.judged())
         func secret(_ url: String) -> String { url.replacing("://", with: "://worker:s3cret@") }
         let bridge = try await CookbookProgram.bridge.start([
             "--mqtt", secret(try home.mqttURL), "--stomp", secret(try shop.stompURL),
@@ -324,7 +325,7 @@ struct CookbookTests {
     }
 
     @Test func `chat says that its subscription was refused after a reconnect`() async throws {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         let ann = try await CookbookProgram.chat.start(["-n", "Ann", "-b", broker.mqttURL], input: .pipe)
         try await ann.waitForLine(containing: "You are Ann")
         broker.changeFaults { $0.refusedFilters = ["chat/rooms/lobby"] }
@@ -346,7 +347,7 @@ struct CookbookTests {
     }
 
     @Test func `a person whose connection was lost is here again in chat`() async throws {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         let ann = try await CookbookProgram.chat.start(["--name", "Ann", "-b", broker.mqttURL], input: .pipe)
         try await ann.waitForLine(containing: "You are Ann")
         let bob = try await CookbookProgram.chat.start(["-n", "Bob", "-b", broker.mqttURL], input: .pipe)
@@ -366,7 +367,7 @@ struct CookbookTests {
     }
 
     @Test func `what strangers send cannot control the terminal`() async throws {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         let ann = try await CookbookProgram.chat.start(["-n", "Ann", "-b", broker.mqttURL], input: .pipe)
         try await ann.waitForLine(containing: "You are Ann")
         let vehicles = try await CookbookProgram.vehiclePositions.start(["-b", broker.mqttURL, "-c", "1"])
@@ -415,7 +416,7 @@ struct CookbookTests {
                 _ messages: inout MQTTSubscription.Iterator
             ) async throws -> Void
     ) async throws {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         let watcher = try MQTTClient(broker.mqttURL, clientID: "watcher")
         try await watcher.connect()
         let subscription = try await watcher.subscribe(to: "home/kitchen/#", qos: .atLeastOnce)
@@ -432,7 +433,7 @@ struct CookbookTests {
     }
 
     @Test func `subscribe leaves what it does not print to the next run of its session`() async throws {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         let sender = try MQTTClient(broker.mqttURL)
         try await sender.connect()
         try await sender.publish("ready", to: "home/ready", retain: true)
@@ -455,7 +456,7 @@ struct CookbookTests {
     @Test func `subscribe says which of its filters the broker refuses`() async throws {
         var options = LoopbackBrokerOptions()
         options.faults.refusedFilters = ["home/#"]
-        let broker = try await LoopbackBroker.start(options)
+        let broker = try await LoopbackBroker.judged(options)
         let program = try await CookbookProgram.subscribe.start(
             ["-b", broker.mqttURL, "-t", "home/#", "-t", "garden/#", "-q", "1"])
         try await program.waitForLine(containing: "The broker refused home/#", on: .errors)
@@ -496,7 +497,7 @@ struct CookbookTests {
     }
 
     @Test func `chat says who leaves when it is interrupted in the middle of a publish`() async throws {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         let onlooker = try MQTTClient(broker.mqttURL)
         try await onlooker.connect()
         var lines = try await onlooker.subscribe(to: "chat/rooms/lobby").makeAsyncIterator()
@@ -513,7 +514,7 @@ struct CookbookTests {
     }
 
     @Test func `bridge rejects commands that it cannot publish, and goes on`() async throws {
-        let (home, shop) = (try await LoopbackBroker.start(), try await LoopbackBroker.start())
+        let (home, shop) = (try await LoopbackBroker.judged(), try await LoopbackBroker.judged())
         let arguments = ["--mqtt", try home.mqttURL, "--stomp", try shop.stompURL]
         let client = try STOMPClient(shop.stompURL)
         try await client.connect()
@@ -538,7 +539,7 @@ struct CookbookTests {
     }
 
     @Test func `bridge carries everything that its session has kept`() async throws {
-        let (home, shop) = (try await LoopbackBroker.start(), try await LoopbackBroker.start())
+        let (home, shop) = (try await LoopbackBroker.judged(), try await LoopbackBroker.judged())
         let arguments = ["--mqtt", try home.mqttURL, "--stomp", try shop.stompURL]
         let subscribed = home.arrivals().filter { $0.packet == .mqtt(.subscribe) }
         let bridge = try await CookbookProgram.bridge.start(arguments)

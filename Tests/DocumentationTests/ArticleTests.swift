@@ -1,3 +1,4 @@
+import ClientTestSupport
 import Foundation
 import Inspector
 import LoopbackBroker
@@ -14,7 +15,7 @@ struct ArticleTests {
     static func withClients(
         version: MQTTVersion = .v5_0, _ body: (LoopbackBroker, MQTTClient, STOMPClient) async throws -> Void
     ) async throws {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         var configuration = MQTTConfiguration(clientID: "reader-%%%%")
         configuration.version = version
         let mqtt = MQTTClient(broker.urls.mqtt ?? "", configuration: configuration)
@@ -73,7 +74,7 @@ struct ArticleTests {
     @Test func `A worker bills each order over a lost connection, rejects the rest, and ends when it is cancelled`()
         async throws
     {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         let shop = STOMPClient(broker.urls.stomp ?? "")
         try await shop.connect()
         var bills = try await shop.subscribe(to: .bills).makeAsyncIterator()
@@ -139,7 +140,7 @@ struct ArticleTests {
     }
 
     @Test func `A bridge carries the readings that were published while it was being restarted`() async throws {
-        let brokers = try await (LoopbackBroker.start(), LoopbackBroker.start())
+        let brokers = try await (LoopbackBroker.judged(), LoopbackBroker.judged())
         var bridge = makeBridge(brokers.0.urls.mqtt ?? "", brokers.1.urls.stomp ?? "")
         var carrying = Task { [bridge] in try await runBridge(from: bridge.mqtt, to: bridge.stomp) }
         #expect(await eventually { await brokers.0.publish("21.5", to: "home/kitchen/reading") })
@@ -170,7 +171,7 @@ struct ArticleTests {
     @Test func `A bridge whose password the queue's broker refuses ends before the first reading`() async throws {
         var options = LoopbackBrokerOptions()
         options.users = [.init(name: "bridge", password: "secret")]
-        let brokers = try await (LoopbackBroker.start(), LoopbackBroker.start(options))
+        let brokers = try await (LoopbackBroker.judged(), LoopbackBroker.judged(options))
         let bridge = makeBridge(brokers.0.urls.mqtt ?? "", brokers.1.urls.stomp ?? "")
         let refusal = await #expect(throws: STOMPError.self) {
             try await withTimeout(.patience, "the bridge") {
@@ -314,7 +315,7 @@ struct ArticleTests {
     }
 
     @Test func `Events are logged as shown`() async throws {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         let client = MQTTClient(broker.urls.mqtt ?? "")
         let lines = Mutex<[String]>([])
         let log = Task {
@@ -334,7 +335,7 @@ struct ArticleTests {
     }
 
     @Test func `A lost connection is opened again as shown`() async throws {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         let client = try makeImpatientClient(broker)
         try await client.connect()
         await waitUntilConnected(client: client)
@@ -354,7 +355,7 @@ struct ArticleTests {
     }
 
     @Test @MainActor func `A view model shows doors as they open`() async throws {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         let test = MQTTClient(broker.urls.mqtt ?? "")
         try await test.connect()
         try await test.publish("open", to: "house/kitchen/door", qos: .atLeastOnce, retain: true)
@@ -369,7 +370,7 @@ struct ArticleTests {
     }
 
     @Test func `The inspector's page is served as shown`() async throws {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         let client = MQTTClient(broker.urls.mqtt ?? "")
         let page = try await inspect(client)
         #expect(page.address.hasPrefix("http://127.0.0.1:\(page.port)/"))
@@ -380,7 +381,7 @@ struct ArticleTests {
     @Test func `Frames are recorded as shown`() async throws {
         let scratch = try ScratchDirectory("readme")
         let file = URL(fileURLWithPath: "\(scratch.path)/kitchen.pcapng")
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         try await recordFrames(of: MQTTClient(broker.urls.mqtt ?? ""), into: file)
         await broker.stop()
         let capture = try Data(contentsOf: file)

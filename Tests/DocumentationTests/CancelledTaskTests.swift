@@ -1,3 +1,4 @@
+import ClientTestSupport
 import Foundation
 import LoopbackBroker
 import MQTT
@@ -83,7 +84,7 @@ struct CancelledTaskTests {
     }
 
     static func connect() async throws -> Subject {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         var configuration = MQTTConfiguration(clientID: "caller")
         configuration.version = .v5_0
         let mqtt = MQTTClient(broker.urls.mqtt ?? "", configuration: configuration)

@@ -1,3 +1,4 @@
+import ClientTestSupport
 import LoopbackBroker
 import MQTT
 import STOMP
@@ -35,7 +36,7 @@ import Testing
     }
 
     @Test func `A worker on STOMP continues over a lost connection, and processes what comes again`() async throws {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         let shop = try STOMPClient(broker.stompURL)
         try await shop.connect()
         var configuration = STOMPConfiguration()

@@ -1,3 +1,4 @@
+import ClientTestSupport
 import LoopbackBroker
 import MQTT
 import Synchronization
@@ -22,7 +23,7 @@ struct CloudTests {
         }
         configuration.tls.trust = .authorities([.file(certificates.authority.certificate)])
         configuration.reconnect.initialDelay = .milliseconds(10)
-        let broker = try await LoopbackBroker.start(options)
+        let broker = try await LoopbackBroker.judged(options)
         let client = MQTTClient(try broker.mqttsURL, configuration: configuration)
         try await client.connect()
         var received: [MQTTSubscription.Iterator] = []
@@ -64,7 +65,7 @@ struct CloudTests {
     }
 
     @Test func `AWS IoT Core with a signed URL`() async throws {
-        let broker = try await LoopbackBroker.start(.awsIoT)
+        let broker = try await LoopbackBroker.judged(.awsIoT)
         let url = try broker.wsURL
         let client = MQTTClient(
             "wss://endpoint.invalid/mqtt", configuration: awsIoTOverWebSocket { url + "/mqtt?X-Amz-Signature=0" })

@@ -1,3 +1,4 @@
+import ClientTestSupport
 import Foundation
 import LoopbackBroker
 import MQTT
@@ -10,7 +11,7 @@ struct HomeAssistantTests {
     @Test func `A device is discovered, obeys, and is announced again after a restart and a lost connection`()
         async throws
     {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         let home = try MQTTClient(broker.mqttURL, clientID: "home")
         try await home.connect()
         var configs = try await home.subscribe(to: "homeassistant/device/+/config").makeAsyncIterator()
@@ -57,7 +58,7 @@ struct HomeAssistantTests {
     @Test func `A device with a wrong password ends with the reason`() async throws {
         var options = LoopbackBrokerOptions()
         options.users = [.init(name: "greenhouse", password: "right")]
-        let broker = try await LoopbackBroker.start(options)
+        let broker = try await LoopbackBroker.judged(options)
         let device = makeGreenhouse(try broker.mqttURL.replacing("mqtt://", with: "mqtt://greenhouse:wrong@"))
         let error = await #expect(throws: MQTTError.self) {
             try await withTimeout(.patience, "the end of the device") { try await runGreenhouse(device) }

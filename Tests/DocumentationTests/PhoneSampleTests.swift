@@ -1,3 +1,4 @@
+import ClientTestSupport
 import Foundation
 import LoopbackBroker
 import MQTT
@@ -8,7 +9,7 @@ import Testing
 /// The samples of the articles for phones, run against a broker.
 @Suite(.turns) struct PhoneSampleTests {
     @MainActor @Test func `The view model shows states and messages, through the background and back`() async throws {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         let url = try #require(broker.urls.mqtt)
         let door = MQTTClient(url, clientID: "door")
         try await door.connect()
@@ -33,7 +34,7 @@ import Testing
     @MainActor @Test func `The view model comes back when other credentials are tried`() async throws {
         var options = LoopbackBrokerOptions()
         options.users = [.init(name: "ann", password: "right")]
-        let broker = try await LoopbackBroker.start(options)
+        let broker = try await LoopbackBroker.judged(options)
         let password = Mutex("wrong")
         var configuration = MQTTConfiguration(clientID: "app")
         configuration.credentialsProvider = { _ in
@@ -56,7 +57,7 @@ import Testing
     }
 
     @MainActor @Test func `A line that is sent without a connection is marked when the server has it`() async throws {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         let client = MQTTClient(broker.urls.mqtt ?? "", clientID: "app")
         try await client.connect()
         await client.suspend()
@@ -80,7 +81,7 @@ import Testing
     }
 
     @MainActor @Test func `A button publishes a command, or shows why it cannot`() async throws {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         let client = MQTTClient(broker.urls.mqtt ?? "", clientID: "app")
         let model = DoorModel(client: client)
         model.open("front")
@@ -103,7 +104,7 @@ import Testing
             identity: TLSIdentity(
                 certificates: .file(certificates.server.certificate), key: .file(certificates.server.key)))
         options.tls?.clientAuthorities = [.file(certificates.authority.certificate)]
-        let broker = try await LoopbackBroker.start(options)
+        let broker = try await LoopbackBroker.judged(options)
         let url = "mqtts://localhost:\(broker.ports.mqtts ?? 0)"
         // The same certificate as PEM, as PEM in a file that ends in .crt, and as DER.
         let scratch = try ScratchDirectory("company")

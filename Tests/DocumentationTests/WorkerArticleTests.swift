@@ -1,3 +1,4 @@
+import ClientTestSupport
 import Foundation
 import LoopbackBroker
 import MQTT
@@ -11,12 +12,12 @@ struct WorkerArticleTests {
 
     private func clockedBroker() async throws -> (LoopbackBroker, MQTTClient, ManualClock) {
         let clock = try ManualClock()
-        let broker = try await LoopbackBroker.start(clock: clock)
+        let broker = try await LoopbackBroker.judged(clock: clock)
         return (broker, try MQTTClient(broker.mqttURL, clientID: "reader", clock: clock), clock)
     }
 
     @Test func `A job that a worker did not finish comes again, and its answer exists once`() async throws {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         let url = try broker.mqttURL
         let scratch = try ScratchDirectory("worker")
         let customer = MQTTClient(url, clientID: "customer")
@@ -54,7 +55,7 @@ struct WorkerArticleTests {
     }
 
     @Test func `A worker that is stopped finishes its job, and leaves the next one to the session`() async throws {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         let url = try broker.mqttURL
         let scratch = try ScratchDirectory("stopped-worker")
         let customer = MQTTClient(url, clientID: "customer")
@@ -90,7 +91,7 @@ struct WorkerArticleTests {
     }
 
     @Test func `A meter is online, reports readings, and is offline when it has ended`() async throws {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         let url = try broker.mqttURL
         let scratch = try ScratchDirectory("meter")
         let reader = MQTTClient(url, clientID: "reader")
@@ -109,7 +110,7 @@ struct WorkerArticleTests {
     }
 
     @Test func `A meter that is stopped before it runs ends all the same`() async throws {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         let scratch = try ScratchDirectory("stopped-meter")
         let meter = makeMeter(try broker.mqttURL, store: scratch.path)
         let (held, letGo) = AsyncStream<Void>.makeStream()
@@ -137,7 +138,7 @@ struct WorkerArticleTests {
     }
 
     @MainActor @Test func `A model without an attribute for its actor shows and reports readings`() async throws {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         let model = RoomModel(client: MQTTClient(try broker.mqttURL, clientID: "phone"))
         let subscribed = broker.arrivals().filter { $0.packet == .mqtt(.subscribe) }
         let tasks = [Task { await model.watchConnection() }, Task { await model.watchRooms() }]
@@ -161,7 +162,7 @@ struct WorkerArticleTests {
     @Test func `Wrong credentials are an error of connect, and the reason of the last state`() async throws {
         var options = LoopbackBrokerOptions()
         options.users = [.init(name: "ann", password: "right")]
-        let broker = try await LoopbackBroker.start(options)
+        let broker = try await LoopbackBroker.judged(options)
         var configuration = MQTTConfiguration(clientID: "reader")
         configuration.credentials = Credentials(userName: "ann", password: "wrong")
         await expectARefusal(MQTTClient(try broker.mqttURL, configuration: configuration))
@@ -171,7 +172,7 @@ struct WorkerArticleTests {
     }
 
     @Test func `A loop and its subscription end in the same place`() async throws {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         let client = MQTTClient(try broker.mqttURL, clientID: "reader")
         try await client.connect()
         let reading = Task { await readAlerts(client) }

@@ -1,3 +1,4 @@
+import ClientTestSupport
 import LoopbackBroker
 import MQTT
 import MessagingDeviceSupport
@@ -10,7 +11,7 @@ extension BrowserTests {
     @Suite(.serialized)
     struct ContrastTests {
         @Test func `every text of both pages can be read, in light and in dark`() async throws {
-            let broker = try await LoopbackBroker.start()
+            let broker = try await LoopbackBroker.judged()
             let stomp = STOMPClient(broker.urls.stomp ?? "")
             let mqtt = MQTTClient(broker.urls.mqtt ?? "", clientID: "phone")
             try await stomp.connect()

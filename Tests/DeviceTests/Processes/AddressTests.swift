@@ -1,3 +1,4 @@
+import ClientTestSupport
 import Foundation
 import LoopbackBroker
 import TestSupport
@@ -62,7 +63,7 @@ struct AddressTests {
         func port(_ broker: LoopbackBroker) -> Int {
             (program == .motions ? broker.ports.mqtt : broker.ports.stomp) ?? 0
         }
-        let (first, second) = (try await LoopbackBroker.start(), try await LoopbackBroker.start())
+        let (first, second) = (try await LoopbackBroker.judged(), try await LoopbackBroker.judged())
         let device = try await program.start(
             [FreePort.next(), port(first), port(second)].flatMap { ["--broker", url($0)] }
                 + ["--device-id", "D", "--loop", "--interval", "0.1"])
@@ -79,7 +80,7 @@ struct AddressTests {
         func start(_ name: String, _ password: String) async throws -> LoopbackBroker {
             var options = LoopbackBrokerOptions()
             options.users = [.init(name: name, password: password)]
-            return try await LoopbackBroker.start(options)
+            return try await LoopbackBroker.judged(options)
         }
         let (ann, bob) = (try await start("ann", "a@1"), try await start("bob", "b:2"))
         let device = try await DeviceProgram.motions.start([

@@ -1,3 +1,4 @@
+import ClientTestSupport
 import Foundation
 import LoopbackBroker
 import STOMP
@@ -82,7 +83,7 @@ struct BadInputTests {
     @Test(arguments: DeviceProgram.allCases)
     func `a server of another protocol ends connecting at once`(program: DeviceProgram) async throws {
         // The WebSocket listener answers everything but an upgrade as an HTTP server does.
-        let server = try await LoopbackBroker.start()
+        let server = try await LoopbackBroker.judged()
         let port = server.ports.ws ?? 0
         let scheme = program == .motions ? "mqtt" : "stomp"
         try await expect(program, ["--broker", "\(scheme)://127.0.0.1:\(port)"], 76, "cannot connect")
@@ -107,7 +108,7 @@ struct BadInputTests {
     }
 
     @Test func `a text that ends each connection ends the program, which says so`() async throws {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         let device = try await DeviceProgram.locations.start([
             "--broker", try broker.stompURL, "--device-id", "T", "--loop", "--ack", "client-individual",
         ])
@@ -125,7 +126,7 @@ struct BadInputTests {
     }
 
     @Test func `a port that is taken is named with its option`() async throws {
-        let other = try await LoopbackBroker.start()
+        let other = try await LoopbackBroker.judged()
         let port = "\(other.ports.stomp ?? 0)"
         for (option, listener) in [("--port", "embedded broker"), ("--page-port", "headquarters page")] {
             try await expect(

@@ -1,3 +1,4 @@
+import ClientTestSupport
 import Foundation
 import LoopbackBroker
 import TestSupport
@@ -34,7 +35,7 @@ struct BookTests {
         // A browser is not opened here, and the recording is replayed faster.
         var arguments = words.dropFirst(3).filter { $0 != "--open" } + ["--speed", "600"]
         // The loopback broker stands in for the brokers of the appendices.
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         if let position = arguments.firstIndex(where: { $0.contains("://localhost:") }) {
             arguments[position] = try program == .locations ? broker.stompURL : broker.mqttURL
         }

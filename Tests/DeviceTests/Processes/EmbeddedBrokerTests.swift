@@ -1,3 +1,4 @@
+import ClientTestSupport
 import Foundation
 import LoopbackBroker
 import TestSupport
@@ -60,7 +61,7 @@ struct EmbeddedBrokerTests {
     /// The times that fixes of a track are sent with.
     private func times(of track: String, named name: String, _ arguments: [String]) async throws -> [String] {
         let scratch = try ScratchDirectory("devices")
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         let stranger = try await RawConnection.open(port: broker.ports.stomp ?? 0)
         try await stranger.send("CONNECT\n\n\0")
         _ = try await stranger.receive(through: 0)

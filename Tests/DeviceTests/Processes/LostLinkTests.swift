@@ -1,3 +1,4 @@
+import ClientTestSupport
 import Foundation
 import LoopbackBroker
 import TestSupport
@@ -34,7 +35,7 @@ struct LostLinkTests {
     }
 
     @Test func `every fix arrives in its order although the link is cut, and the summary reports it`() async throws {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         let relay = try TCPRelay.start(to: broker.ports.stomp ?? 0, swallowingAfter: #""lat":10.015"#)
         let stranger = try await RawConnection.open(port: broker.ports.stomp ?? 0)
         try await stranger.send("CONNECT\n\n\0")
@@ -65,7 +66,7 @@ struct LostLinkTests {
     }
 
     @Test func `a live fix that has grown old while there was no connection is skipped`() async throws {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         let relay = try TCPRelay.start(to: broker.ports.stomp ?? 0)
         let device = try await DeviceProgram.locations.start(
             ["--broker", "stomp://127.0.0.1:\(relay.port)", "--device-id", "L", "--track", "-"], input: .pipe)
@@ -98,7 +99,7 @@ struct LostLinkTests {
     }
 
     @Test func `a fix that the broker has refused is not reported as unconfirmed`() async throws {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         broker.changeFaults { $0.forbiddenTopics = ["/topic/device.H.location"] }
         let scratch = try ScratchDirectory("devices")
         let path = try scratch.write(Self.track(3), to: "track.csv")
@@ -114,7 +115,7 @@ struct LostLinkTests {
     }
 
     @Test func `a device that is stopped while the link is dead reports what is unconfirmed`() async throws {
-        let broker = try await LoopbackBroker.start()
+        let broker = try await LoopbackBroker.judged()
         let relay = try TCPRelay.start(to: broker.ports.stomp ?? 0)
         let device = try await DeviceProgram.locations.start([
             "--broker", "stomp://127.0.0.1:\(relay.port)", "--device-id", "L", "--speed", "20", "--loop",

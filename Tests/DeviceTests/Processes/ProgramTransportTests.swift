@@ -1,5 +1,7 @@
+import ClientTestSupport
 import Foundation
 import LoopbackBroker
+import MessagingJudge
 import TestSupport
 import Testing
 
@@ -17,7 +19,10 @@ struct ProgramTransportTests {
         func secure(_ program: DeviceProgram) -> String { url(program) { ($0.mqtts, $0.stomps) } }
     }
 
-    private func withBroker(asksClients: Bool = false, _ body: (Bench) async throws -> Void) async throws {
+    /// - Parameter mayBreak: the rules that a test has a program break on purpose.
+    private func withBroker(
+        asksClients: Bool = false, mayBreak: Set<Clause> = [], _ body: (Bench) async throws -> Void
+    ) async throws {
         let certificates = Certificates()
         let scratch = try ScratchDirectory("sockets")
         var options = LoopbackBrokerOptions()
@@ -28,7 +33,7 @@ struct ProgramTransportTests {
         options.tls = tls
         options.mqttSocket = scratch.file("mqtt")
         options.stompSocket = scratch.file("stomp")
-        let broker = try await LoopbackBroker.start(options)
+        let broker = try await LoopbackBroker.judged(options, mayBreak: mayBreak)
         do {
             try await body(Bench(broker: broker, certificates: certificates))
         } catch {
@@ -99,7 +104,8 @@ struct ProgramTransportTests {
 
     @Test(arguments: DeviceProgram.allCases)
     func `TLS on one side only is told`(program: DeviceProgram) async throws {
-        try await withBroker { bench in
+        // The handshake of TLS is no packet and no frame.
+        try await withBroker(mayBreak: [.malformedPacket, .malformedFrame]) { bench in
             let scheme = program == .motions ? "mqtt" : "stomp"
             let (plain, secure) = (bench.url(program) { ($0.mqtt, $0.stomp) }, bench.secure(program))
             let toSecure = try await run(
