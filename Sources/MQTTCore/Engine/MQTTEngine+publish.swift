@@ -6,8 +6,8 @@ import MessagingWire
 extension MQTTEngine {
     /// Publishes a message: at once if it may be, otherwise when a connection or the peer's window has room.
     ///
-    /// Order is kept among messages of the same QoS; a QoS 0 message may overtake queued messages of QoS 1 and 2,
-    /// unless it waits in the queue behind another QoS 0 message. While the first subscriptions of a connection are not
+    /// Order is kept among messages of the same QoS, unless they pass what ends connections; a QoS 0 message may overtake
+    /// queued messages of QoS 1 and 2, unless it waits in the queue behind another QoS 0 message. While the first subscriptions of a connection are not
     /// answered, messages of every QoS wait in the queue. The topic, payload and properties of QoS 1 and 2 are kept by
     /// reference until the acknowledgement. A topic alias is chosen by the engine. To peers that know no properties a
     /// server sends none.

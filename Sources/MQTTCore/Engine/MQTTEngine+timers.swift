@@ -158,7 +158,7 @@ extension MQTTEngine {
             guard slot.time <= now, slot.time != .max else { return }
             let timeout = options.value.requestTimeout
             if isPassed(request: slot) || slot.comesFirst && !keepAlive.hasRead(for: timeout, at: now) {
-                // The answer may be among what we have not read.
+                // It is not written, or its answer may be among what we have not read.
                 session.window.postpone(index, until: now.advanced(byNanoseconds: max(1, timeout)))
                 continue
             }

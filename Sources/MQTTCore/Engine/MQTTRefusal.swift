@@ -44,7 +44,7 @@ enum MQTTConnectionEnd: Sendable {
     }
 }
 
-/// A request that was given up, because the server ended connections instead of answering it, or never answered it.
+/// A request that the server did not answer, but ended connections, or never answered: given up, or passed by others.
 public struct MQTTRefusal: Sendable {
     /// What was requested.
     public enum Request: Sendable, Equatable {

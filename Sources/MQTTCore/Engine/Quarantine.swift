@@ -312,7 +312,7 @@ struct Quarantine: Sendable {
         if let alone = connection.alone, alone.awaitedPongs == 0 { connection.alone?.pingDuration = now - alone.time }
     }
 
-    /// Nothing is unanswered any more: the server does not refuse what was alone.
+    /// Nothing is unanswered any more: the server does not refuse what was alone, or the caller waits no longer.
     mutating func becameQuiet(written: Int) {
         guard let alone = connection.alone else { return }
         connection.alone = nil

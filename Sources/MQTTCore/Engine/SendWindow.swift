@@ -5,7 +5,7 @@ import MessagingWire
 ///
 /// Five chains share the slots:
 /// - `published`: PUBLISH sent, not acknowledged. After a reconnect `resend` walks it, and nothing else is sent before
-///   it is through [MQTT 5.0 4.4.0-1, 4.6.0-1].
+///   it is through [MQTT 5.0 4.4.0-1, 4.6.0-1], but for messages that others pass.
 /// - `received`: PUBREC came, in the order in which PUBREL was sent [MQTT 5.0 4.6.0-4].
 /// - `queue`: never sent, behind those that were sent in a lost session. With a store the first of them have an identifier,
 ///   which is stored before they are sent.
@@ -49,7 +49,7 @@ struct SendWindow: Sendable {
     private(set) var untakenCount: Int32 = 0
     /// Counts connections, to know which messages hold a place of the window on this one.
     private(set) var connection: UInt32 = 1
-    /// The next message to send again; -1 when all are sent on this connection.
+    /// The next message to send again; -1 when all are sent on this connection, or passed.
     private(set) var resend: Int32 = -1
     /// The next message of the queue to send: the first, unless that and others are passed; -1 for none.
     private(set) var pending: Int32 = -1

@@ -51,7 +51,7 @@ where Messages.Element: Sendable {
         Iterator(messages: subscription.makeAsyncIterator(), decode: decode)
     }
 
-    /// One receiver of the messages.
+    /// The reader of the messages.
     public struct Iterator: AsyncIteratorProtocol {
         var messages: Messages.AsyncIterator
         let decode: @Sendable (Messages.Element) -> Result<Value, DecodeFailure>
