@@ -212,11 +212,12 @@ extension MQTTClient {
             return try await batch.confirmed(under: link, success: MQTTPublishResult(.success), by: core)
         }
 
-        /// Takes the message back if it has not been sent yet: it waits for a connection, or for room among those in flight.
+        /// Takes the message back if it has not been sent yet, because it waits for a connection or for room among those in flight, or
+        /// if others pass it (``MQTTEvent/requestPassedOver(_:)``).
         ///
         /// It leaves the session store as well, and ``confirmed()`` throws ``MQTTError/Code/cancelled``. Takes time in
         /// proportion to the queue.
-        /// - Returns: true if the message was never sent and never will be; false if it was sent, has ended otherwise, or has
+        /// - Returns: true if the message will never be sent, or be sent again; false if it was sent, has ended otherwise, or has
         ///   QoS 0.
         @discardableResult
         public func withdraw() -> Bool {
@@ -233,10 +234,11 @@ extension MQTTClient {
         weak let core: MQTTClientCore?
         let token: UInt64
 
-        /// Takes the message back if it has not been sent yet: it waits for a connection, or for room among those in flight.
+        /// Takes the message back if it has not been sent yet, because it waits for a connection or for room among those in flight, or
+        /// if others pass it (``MQTTEvent/requestPassedOver(_:)``).
         ///
         /// It leaves the session store as well, and no event reports it. Takes time in proportion to the queue.
-        /// - Returns: true if the message was never sent and never will be; false if it was sent, has ended otherwise, or the
+        /// - Returns: true if the message will never be sent, or be sent again; false if it was sent, has ended otherwise, or the
         ///   store was closed by ``MQTTClient/disconnect()`` or has failed since, or the client was released.
         @discardableResult
         public func withdraw() -> Bool { core?.sender.withdraw(token) ?? false }

@@ -393,6 +393,19 @@ extension MQTTError {
             reasonCode: refusal.disconnect?.reasonCode, properties: refusal.disconnect?.properties ?? [])
     }
 
+    /// A request during which connections have ended, which may have other reasons.
+    init(passedOver refusal: MQTTRefusal) {
+        let what =
+            switch refusal.request {
+            case .message(let topic, _): "the message to '\(topic)'"
+            case .subscription(let filters): "SUBSCRIBE for '\(filters.joined(separator: "', '"))'"
+            }
+        self.init(
+            .connectionLost,
+            "Two connections ended while \(what) alone was unanswered: the server may refuse it so, or the link broke. Others pass it, and it is sent again later. Withdraw it, or cancel its call, if it need not arrive."
+        )
+    }
+
     /// The sizes of a message that may be beyond a limit of the server.
     private static func size(ofMessageTo topic: String, _ byteCount: Int) -> String {
         " Its topic has \(topic.utf8.count) bytes and \(slashes(in: topic)) slashes, and with its payload it has \(byteCount) bytes: some services allow 256 bytes, 7 slashes and 128 KiB."

@@ -69,6 +69,9 @@ public enum MQTTEvent: ClientEvent {
     /// delivered: the server refused it, it expired, it cannot be sent, or it was dropped from a full queue. Also for a
     /// QoS 0 message that waited in the queue.
     case undelivered(MQTTError)
+    /// Two connections have ended while this message, or SUBSCRIBE, alone was unanswered. Others pass it from now on: see
+    /// <doc:Sessions#Requests-that-end-connections>. It is neither lost nor given up.
+    case requestPassedOver(MQTTError)
     /// A connection ended while this many QoS 0 messages waited in the outbox; they were discarded. Messages that
     /// the system had accepted may be lost as well, and are not counted. With TLS, WebSocket or a proxy the count may
     /// include messages that were sent.
@@ -120,7 +123,8 @@ extension MQTTEvent: CustomStringConvertible {
         case .stateChanged, .connecting, .moving, .attemptFailed, .sessionLost, .credentialsRequested,
             .connectionLost, .subscribed, .unsubscribed, .resubscribed, .subscriptionLost, .invalidMessageDropped,
             .acknowledgementTimedOut, .receiveMaximumExceeded, .receiveMaximumReached, .pingAnswered, .redirected,
-            .versionChanged, .undelivered, .unsentMessagesDiscarded, .messagesUnclaimed, .unmatchedMessageDropped,
+            .versionChanged, .undelivered, .requestPassedOver, .unsentMessagesDiscarded, .messagesUnclaimed,
+            .unmatchedMessageDropped,
             .storeDamaged, .executorHeld, .readingPaused, .sendingResumed:
             OneLine.values(of: self)
         }

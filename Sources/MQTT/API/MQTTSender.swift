@@ -74,7 +74,9 @@ struct MQTTSender {
             let answer = await wait(cancelled: .failure(.cancelledWait)) { machine, waiter, dropped in
                 machine.publishers.publish(message, waiter, &machine.engine, machine.journal, &dropped)
             } take: {
-                $0.publishers.waiters.take($1)
+                let token = $1
+                $0.withdrawPassed { $0 == token }
+                return $0.publishers.waiters.take(token)
             }
             do throws(MQTTError) {
                 return try answer.get()
@@ -121,6 +123,7 @@ struct MQTTSender {
             for place in batch.next..<messages.count { failures[place] = .failure(error) }
         }
         let answers = link.perform { machine in
+            if failure?.code == .cancelled { machine.withdrawPassed { batch.contains($0) } }
             machine.publishers.batches.remove(batch, failing: failure.map { .failure($0) })
             return batch.answers
         }

@@ -323,6 +323,13 @@ struct MQTTMachine: ClientMachine, ~Copyable {
         if !engine.storeRecords.isEmpty { moveRecords() }
     }
 
+    /// Ends messages that others pass, because their publishers are cancelled; not in a store that is closed or has failed.
+    mutating func withdrawPassed(where isWithdrawn: (UInt64) -> Bool) {
+        guard MQTTJournal.failure(journal, engine) == nil else { return }
+        engine.withdrawPassed(where: isWithdrawn)
+        flushRecords()
+    }
+
     /// The store is about to be closed. The messages that wait for a subscription are in it.
     mutating func endJournal() {
         // Their end could not be stored: the next process, or the next connection, finds them in the store and ends them.

@@ -163,6 +163,8 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
             negotiation.endsForRequest = true
             guard case .subscription(let filters) = refusal.request else { break }
             subscriptions.subscribeRefused(filters, MQTTError(refusal))
+        case .requestPassedOver(let refusal):
+            news.tell(.requestPassedOver(MQTTError(passedOver: refusal)))
         case .exactlyOnceUnavailable:
             news.tell(.exactlyOnceUnavailable)
         case .receiveMaximumExceeded(let maximum):

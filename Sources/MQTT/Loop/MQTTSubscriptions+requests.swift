@@ -85,7 +85,7 @@ extension MQTTSubscriptions {
         let tokens = packets.map { _ in router.makeToken() }
         let now = core.loop.now
         let (comesFirst, errors) = core.link.perform(urgent: true) { machine in
-            let comesFirst = machine.engine.nextSubscribeComesFirst
+            let comesFirst = packets.map { machine.engine.comesFirst($0.keys.map(\.text)) }
             let errors = packets.indices.map { index -> MQTTUsageError? in
                 do throws(MQTTUsageError) {
                     try machine.engine.subscribe(
@@ -102,7 +102,7 @@ extension MQTTSubscriptions {
         for (index, error) in errors.enumerated() {
             let keys = packets[index].keys
             switch error?.code {
-            case nil: router.subscribeWritten(tokens[index], for: keys, comesFirst: comesFirst, at: now)
+            case nil: router.subscribeWritten(tokens[index], for: keys, comesFirst: comesFirst[index], at: now)
             // The connection is ending: the next one subscribes. Any other error is a mistake of the application.
             case .notConnected, .closing: break
             case _ where keys.count > 1: apart += packets[index].split

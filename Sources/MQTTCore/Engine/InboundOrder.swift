@@ -32,6 +32,9 @@ struct InboundOrder: Sendable {
     /// QoS 2 messages that the application holds from an earlier connection and has not answered: token to identifier.
     private(set) var carried: [UInt64: UInt16] = [:]
 
+    /// Whether any message was received.
+    var hasCounted: Bool { nextToken > 1 }
+
     /// Records an arrival and returns its token.
     mutating func append(_ entry: Entry) -> UInt64 {
         reserve(1)

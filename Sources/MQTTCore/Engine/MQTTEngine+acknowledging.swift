@@ -87,15 +87,14 @@ extension MQTTEngine {
         guard phase.isOpen else { return }
         while true {
             // Most are PUBACK without a reason.
+            let before = output.count
             if session.inbound.writePubacks(into: &output, persistedThrough: persistedTicket) {
+                countWritten(output.count - before, packets: (output.count - before) / 4)
                 keepAlive.sent(at: now)
             }
             guard let entry = session.inbound.popAnswered(persistedThrough: persistedTicket) else { return }
             let reason = MQTTReasonCode(rawValue: entry.reason)
-            MQTTPacket.Acknowledgement.encode(
-                entry.isQoS2 ? .pubrec : .puback, packetID: entry.packetID, reasonCode: reason, into: &output,
-                version: version)
-            keepAlive.sent(at: now)
+            writeAcknowledgement(entry.isQoS2 ? .pubrec : .puback, entry.packetID, reason, at: now)
             guard entry.isQoS2 else { continue }
             if reason.isError && version.hasProperties {
                 // The peer may use the identifier for a new message [MQTT 5.0 4.3.3-9].

@@ -120,9 +120,7 @@ extension MQTTEngine {
         for index in session.window.queue.indices(session.window.slots)
         where session.window.slots[Int(index)].head.flags.isAtMostOnce {
             guard paceAllows(at: now) else { return }
-            let (byteCount, written) = (session.window.slots[Int(index)].messageBytes, publishesWritten)
             _ = sendQueued(index, at: now, into: &effects)
-            if publishesWritten != written { addToPace(byteCount, at: now) }
         }
     }
 }

@@ -48,7 +48,8 @@ extension MQTTEngine {
             session.isHeld = true
             session.doubt = .connectUnanswered
         }
-        let unanswered = findUnanswered()
+        let (unanswered, request) = (findUnanswered(), session.window.lone)
+        let isWritten = output.isEmpty
         phase = .closed
         leaving.value = nil
         subscribingStage = .done
@@ -62,7 +63,7 @@ extension MQTTEngine {
             session.window.finishRequest(index)
         }
         session.connectionClosed()
-        if !isServer { judgeEnd(unanswered, at: now, into: &effects) }
+        if !isServer { judgeEnd(unanswered, of: request, isWritten: isWritten, at: now, into: &effects) }
         heldPackets = []
         opening.value = nil
         if sessionEndsWithConnection { session.isHeld = false }

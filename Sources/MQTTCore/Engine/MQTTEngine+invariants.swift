@@ -9,7 +9,7 @@ extension MQTTEngine {
     /// and costs nothing in a release build.
     mutating func checkInvariants() -> Bool {
         session.window.pace.count()
-        session.checkInvariants(isOpen: phase.isOpen)
+        session.checkInvariants(isOpen: phase.isOpen, passes: isCareful)
         checkDerived()
         checkPhase()
         if phase.isOpen { checkOpenConnection() }

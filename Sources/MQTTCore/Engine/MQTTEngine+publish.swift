@@ -28,7 +28,17 @@ extension MQTTEngine {
         guard phase == .connected, subscribingStage == .done else {
             return try queueForLater(head, payload, properties, token, now)
         }
-        return try publishCarefully(head, payload, properties, token, now)
+        let turn = turnToPublish(head)
+        // The pace has its deadline before the queue may refuse the message, whose publisher then waits for room.
+        guard turn != .later, paceAllows(at: now) else {
+            let outcome = try queueForLater(head, payload, properties, token, now)
+            // It may be the only one that waits.
+            if isCareful, !quarantine.isWaiting { paceDeadline = min(paceDeadline, now) }
+            return outcome
+        }
+        let outcome = try publishNow(head, payload, properties, token, now)
+        if turn == .alone, outcome == .written { sentAlone(head, at: now) }
+        return outcome
     }
 
     /// Whether a message of QoS 0 leaves at once; otherwise it waits in the queue.
@@ -45,11 +55,11 @@ extension MQTTEngine {
             guard session.window.queuedAtMostOnceCount == 0 else {
                 return try enqueue(head, payload, properties, token, now)
             }
-            try encodePublish(head, payload, properties)
+            try encodePublish(head, payload, properties, at: now)
             keepAlive.sent(at: now)
             return .written
         }
-        guard !options.value.persists, session.window.used < windowLimit, session.window.queue.count == 0,
+        guard !options.value.persists, session.window.used < windowLimit, session.window.pending < 0,
             session.window.resend < 0
         else {
             return try enqueue(head, payload, properties, token, now)
@@ -57,7 +67,7 @@ extension MQTTEngine {
         guard let id = session.window.reserveID() else { throw .noPacketIdentifierIsFree }
         head.packetID = id
         do throws(MQTTUsageError) {
-            try encodePublish(head, payload, properties)
+            try encodePublish(head, payload, properties, at: now)
         } catch {
             session.window.releaseID(id)
             throw error
@@ -149,7 +159,7 @@ extension MQTTEngine {
             if phase == .connected, session.window.identifiedCount < 32_768,
                 session.window.firstUnidentified() == index
             {
-                _ = session.window.identifyFirst()
+                _ = session.window.identify(index)
             }
             let slot = session.window.slots[Int(index)]
             let record = slot.record(wallClockOffset: options.value.wallClockOffset)
@@ -187,11 +197,11 @@ extension MQTTEngine {
         return token
     }
 
-    /// Takes a message that was never sent out of the queue, without a completion. Returns false if it was sent, or nothing is
-    /// known of it.
+    /// Takes a message that was never sent out of the queue, or ends one that others pass, without a completion. Returns false if it
+    /// was sent otherwise, or nothing is known of it.
     package mutating func withdraw(_ token: UInt64, into effects: inout MQTTEffects) -> Bool {
         defer { assert(checkInvariants()) }
-        guard let index = session.window.unsent(token) else { return false }
+        guard let index = session.window.unsent(token) else { return withdrawPassed { $0 == token } }
         dropQueued(at: index)
         reportRoom(&effects)
         return true
@@ -224,8 +234,9 @@ extension MQTTEngine {
 
     /// Appends PUBLISH, with a topic alias if the peer allows aliases.
     mutating func encodePublish(
-        _ head: PublishHead, _ payload: [UInt8], _ properties: MQTTProperties
+        _ head: PublishHead, _ payload: [UInt8], _ properties: MQTTProperties, at now: Int64
     ) throws(MQTTUsageError) {
+        let before = outputCount
         do throws(MQTTEncodingError) {
             if outboundAliases.maximum > 0 {
                 try encodeWithAlias(head, payload, properties)
@@ -233,6 +244,9 @@ extension MQTTEngine {
                 try encode(head, payload, properties)
             }
             publishesWritten &+= 1
+            guard !messagesMayLeave else { return }
+            addToPace(head.topic.utf8.count + payload.count, at: now)
+            countWritten(outputCount - before, isAtMostOnce: head.flags.isAtMostOnce)
         } catch {
             throw MQTTUsageError(error)
         }

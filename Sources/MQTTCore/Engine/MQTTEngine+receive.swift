@@ -109,7 +109,9 @@ extension MQTTEngine {
                 noteAnswered(writtenAt: now - span)
                 effects.report(.pingAnswered(after: span))
             }
-            continueAfterPong(at: now, into: &effects)
+            guard isCareful else { break }
+            quarantine.pingAnswered(at: now)
+            pump(at: now, into: &effects)
         default:
             let body = bytes.extracting(offset + header.headerCount..<offset + header.packetCount)
             let packet = try MQTTPacket.decode(header, body: body, version: version, from: isServer ? .client : .server)
@@ -197,7 +199,7 @@ extension MQTTEngine {
         if phase == .connected {
             let end = MQTTConnectionEnd(MQTTPacket.Disconnect(reasonCode: connack.reasonCode))
             // Whatever the code, it may be the answer to a request.
-            connectionEnd = .closed
+            connectionEnd = .refused
             if case .disconnected = end, connack.reasonCode.isError { connectionEnd = end }
         }
         phase = .closing

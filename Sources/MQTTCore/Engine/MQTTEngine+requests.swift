@@ -27,8 +27,7 @@ extension MQTTEngine {
         }
         let requests = subscriptions
         try request(
-            .subscribe, requests.map { $0.filter }, isExactlyOnce: requests.contains { $0.qos == .exactlyOnce },
-            count: requests.count, token: token, at: now
+            .subscribe, requests.map { $0.filter }, count: requests.count, token: token, at: now
         ) { id in
             .subscribe(.init(packetID: id, subscriptions: requests, properties: properties))
         }
@@ -40,6 +39,7 @@ extension MQTTEngine {
     ) throws(MQTTUsageError) {
         try checkRequest("UNSUBSCRIBE", filters.count)
         for filter in filters { try check(filter) }
+        dropPassedSubscriptions(to: filters)
         try request(.unsubscribe, filters, count: filters.count, token: token, at: now) { id in
             .unsubscribe(.init(packetID: id, filters: filters, properties: properties))
         }
@@ -70,33 +70,30 @@ extension MQTTEngine {
     }
 
     private mutating func request(
-        _ kind: OutboundSlot.Kind, _ filters: @autoclosure () -> [String],
-        isExactlyOnce: @autoclosure () -> Bool = false, count: Int, token: UInt64, at now: Int64,
+        _ kind: OutboundSlot.Kind, _ filters: @autoclosure () -> [String], count: Int, token: UInt64, at now: Int64,
         _ packet: (UInt16) -> MQTTPacket
     ) throws(MQTTUsageError) {
         defer { assert(checkInvariants()) }
         guard let id = session.window.reserveID() else { throw .noPacketIdentifierIsFree }
-        let start = output.count
+        let bytes: [UInt8]
         do throws(MQTTUsageError) {
-            try write(packet(id))
+            bytes = try encode(packet(id))
         } catch {
             session.window.releaseID(id)
             throw error
         }
-        let comesFirst = kind == .subscribe && nextSubscribeComesFirst
+        let comesFirst = kind == .subscribe && comesFirst(filters())
         if comesFirst { unansweredSubscriptions += 1 }
         let deadline = now.advanced(byNanoseconds: options.value.requestTimeout)
-        if isCareful {
-            let bytes = Array(output[start...])
-            output.removeSubrange(start...)
-            return hold(
-                .init(
-                    kind: kind, packetID: id, token: token, filters: filters(), isExactlyOnce: isExactlyOnce(),
-                    comesFirst: comesFirst, bytes: bytes, deadline: deadline), at: now)
-        }
         session.window.recordRequest(
-            id, kind, token: token, filterCount: count, comesFirst: comesFirst, deadline: deadline)
-        keepAlive.sent(at: now)
+            id, kind, token: token, filterCount: count, comesFirst: comesFirst, deadline: deadline,
+            waiting: isCareful ? bytes : [])
+        if isCareful {
+            _ = sendWaitingRequests(at: now)
+        } else {
+            output += bytes
+            keepAlive.sent(at: now)
+        }
     }
 
     // MARK: Answers
@@ -110,6 +107,7 @@ extension MQTTEngine {
         guard count == filterCount else {
             throw .wrongNumberOfCodes(count, filters: filterCount, clause: Self.clauseOfCodeCount)
         }
+        noteAnswered(index)
         session.window.finishRequest(index)
         effects.report(
             .subscribeCompleted(token: request.token, codes: suback.reasonCodes, properties: suback.properties))
@@ -170,8 +168,11 @@ extension MQTTEngine {
         if unansweredSubscriptions == 0 { releaseMessages(at: now, into: &effects) }
     }
 
-    /// Whether a SUBSCRIBE that is written now has to be answered before the first PUBLISH of this connection.
-    package var nextSubscribeComesFirst: Bool { subscribingStage == .writing }
+    /// Whether a SUBSCRIBE with these filters that is written now has to be answered before the first PUBLISH of this
+    /// connection.
+    package func comesFirst(_ filters: @autoclosure () -> [String]) -> Bool {
+        subscribingStage == .writing && !(isCareful && isPassed(filters: filters()))
+    }
 
     /// CONNACK arrived: from now on messages wait, if `subscribesFirst` is set.
     mutating func beginSubscribing() {

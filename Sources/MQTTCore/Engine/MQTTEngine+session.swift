@@ -82,7 +82,7 @@ extension MQTTEngine {
         }
         store(.discarded)
         session.reset()
-        refusals.finish()
+        quarantine = Quarantine()
         reportRoom(&effects)
     }
 }

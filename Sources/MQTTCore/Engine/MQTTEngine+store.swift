@@ -70,7 +70,9 @@ extension MQTTEngine {
     mutating func writeAcknowledgement(
         _ type: MQTTPacketType, _ id: UInt16, _ reason: MQTTReasonCode, at now: Int64
     ) {
+        let before = output.count
         MQTTPacket.Acknowledgement.encode(type, packetID: id, reasonCode: reason, into: &output, version: version)
+        countWritten(output.count - before)
         keepAlive.sent(at: now)
     }
 

@@ -40,7 +40,6 @@ extension MQTTEngine {
             }
             if keepAlive.hasMoved(progress, at: now) { acknowledgementWait.restart(at: now) }
             reportLateRequests(progress, at: now, into: &effects)
-            if phase == .connected { reportLateHeldRequests(at: now, into: &effects) }
             guard phase == .connected else { return }
             checkAcknowledgements(progress, at: now, into: &effects)
             guard phase == .connected else { return }
@@ -99,6 +98,8 @@ extension MQTTEngine {
     mutating func writePing(at now: Int64, _ progress: OutputProgress) {
         keepAlive.pinged(at: now, progress: progress)
         MQTTPacket.encodePingreq(into: &output)
+        countWritten(2)
+        if isCareful { quarantine.pinged() }
     }
 
     /// Whether the server owes an acknowledgement of a message, and we would read it.
@@ -156,7 +157,7 @@ extension MQTTEngine {
             let slot = session.window.slots[Int(index)]
             guard slot.time <= now, slot.time != .max else { return }
             let timeout = options.value.requestTimeout
-            if slot.comesFirst, !keepAlive.hasRead(for: timeout, at: now) {
+            if isPassed(request: slot) || slot.comesFirst && !keepAlive.hasRead(for: timeout, at: now) {
                 // The answer may be among what we have not read.
                 session.window.postpone(index, until: now.advanced(byNanoseconds: max(1, timeout)))
                 continue

@@ -20,6 +20,7 @@ extension MQTTEngine {
             return
         }
         acknowledgementWait.progressed(at: now)
+        noteAnswered(index)
         // Not the whole slot: its topic and payload would be counted references.
         let kind = session.window.slots[Int(index)].kind
         let flags = session.window.slots[Int(index)].head.flags
@@ -118,21 +119,41 @@ extension MQTTEngine {
 
     /// Sends what may be sent: first again what an earlier connection left, then from the queue.
     mutating func pump(at now: Int64, into effects: inout MQTTEffects) {
-        guard messagesMayLeave else {
-            if phase == .leaving { return leaveIfDone(at: now, into: &effects) }
-            guard phase == .connected, isCareful || subscribingStage == .done else { return }
-            return pumpCarefully(at: now, into: &effects)
+        guard phase == .connected else { return leaveIfDone(at: now, into: &effects) }
+        if isCareful {
+            noteAnswers()
+            guard sendWaitingRequests(at: now) else { return reportRoom(&effects) }
         }
+        guard subscribingStage == .done else { return }
         if session.window.used == 0 { acknowledgementWait.restart(at: now) }
-        while session.window.resend >= 0 {
-            guard session.window.used < windowLimit else { return reportRoom(&effects) }
-            resendNext(at: now, into: &effects)
-        }
-        while session.window.queue.first >= 0 {
-            guard sendQueued(session.window.queue.first, at: now, into: &effects) else { break }
-        }
-        if options.value.persists { identifyQueued() }
+        repeat {
+            while sendNext(at: now, into: &effects) {}
+        } while chooseNext(at: now) && sendWaitingRequests(at: now)
+        if options.value.persists, session.window.resend < 0 { identifyQueued() }
         reportRoom(&effects)
+    }
+
+    /// Sends one message, gives it up or passes it. False if there is none, or it has to wait.
+    @inline(__always)
+    private mutating func sendNext(at now: Int64, into effects: inout MQTTEffects) -> Bool {
+        let isRepetition = session.window.resend >= 0
+        let index = isRepetition ? session.window.resend : session.window.pending
+        guard index >= 0, !isRepetition || session.window.used < windowLimit else { return false }
+        guard !messagesMayLeave else {
+            if !isRepetition { return sendQueued(index, at: now, into: &effects) }
+            resendNext(at: now, into: &effects)
+            return true
+        }
+        guard let turn = turnOfNext(index, at: now) else { return false }
+        if turn == .later { return true }
+        let head = session.window.slots[Int(index)].head
+        if isRepetition {
+            resendNext(at: now, into: &effects)
+        } else {
+            guard sendQueued(index, at: now, into: &effects) else { return false }
+        }
+        if turn == .alone { sentAlone(head, at: now) }
+        return true
     }
 
     mutating func resendNext(at now: Int64, into effects: inout MQTTEffects) {
@@ -146,7 +167,7 @@ extension MQTTEngine {
         if !properties.isEmpty, let interval = properties.messageExpiryInterval {
             properties.messageExpiryInterval = max(1, interval - min(interval, slot.age(at: now)))
         }
-        if let reason = tryWriting(head, slot.payload, properties) {
+        if let reason = tryWriting(head, slot.payload, properties, at: now) {
             retire(index)
             complete(index, .unsendableAgain, reason, -1, &effects)
         } else {
@@ -157,7 +178,11 @@ extension MQTTEngine {
 
     /// Sends the first message of the queue, or gives it up. False if it has to wait.
     mutating func sendQueued(_ index: Int32, at now: Int64, into effects: inout MQTTEffects) -> Bool {
-        if options.value.persists && !isStored(index) { return false }
+        if options.value.persists && !isStored(index) {
+            // Identifiers for a window may be taken by messages behind it, or by those that it passes.
+            if session.window.slots[Int(index)].head.packetID == 0 { identify(index) }
+            return false
+        }
         let slot = session.window.slots[Int(index)]
         if !slot.head.flags.isAtMostOnce && session.window.used >= windowLimit { return false }
         var properties = slot.properties
@@ -167,7 +192,7 @@ extension MQTTEngine {
             properties.messageExpiryInterval = interval - slot.age(at: now)
         }
         guard !slot.head.flags.isAtMostOnce else {
-            let reason = tryWriting(slot.head, slot.payload, properties)
+            let reason = tryWriting(slot.head, slot.payload, properties, at: now)
             keepAlive.sent(at: now)
             return giveUp(index, reason == nil ? .written : .unsendable, reason ?? .success, &effects)
         }
@@ -176,12 +201,12 @@ extension MQTTEngine {
             guard let reserved = session.window.reserveID() else { return false }
             head.packetID = reserved
         }
-        if let reason = tryWriting(head, slot.payload, properties) {
+        if let reason = tryWriting(head, slot.payload, properties, at: now) {
             if slot.head.packetID == 0 { session.window.releaseID(head.packetID) }
             let wasSent = session.window.slots[Int(index)].kind == .requeued
             return giveUp(index, wasSent ? .unsendableAgain : .unsendable, reason, &effects)
         }
-        session.window.recordFirstQueuedSent(head.packetID)
+        session.window.recordQueuedSent(index, head.packetID)
         keepAlive.sent(at: now)
         return true
     }
@@ -216,12 +241,19 @@ extension MQTTEngine {
         let wanted = min(windowLimit, 1024)
         guard Int(session.window.identifiedCount) <= wanted / 2 else { return }
         while Int(session.window.identifiedCount) < wanted {
-            let index = session.window.identifyFirst()
-            guard index >= 0 else { return }
-            let sequence = session.window.slots[Int(index)].sequence
-            let id = session.window.slots[Int(index)].head.packetID
-            session.window.hold(index, until: store(.identified(sequence: sequence, packetID: id)))
+            let index = session.window.firstUnidentified()
+            guard index >= 0, identify(index) else { return }
         }
+    }
+
+    /// Gives a message of the queue an identifier. False if none is free.
+    @discardableResult
+    private mutating func identify(_ index: Int32) -> Bool {
+        guard session.window.identify(index) else { return false }
+        let sequence = session.window.slots[Int(index)].sequence
+        let id = session.window.slots[Int(index)].head.packetID
+        session.window.hold(index, until: store(.identified(sequence: sequence, packetID: id)))
+        return true
     }
 
     private mutating func giveUp(
@@ -236,12 +268,12 @@ extension MQTTEngine {
 
     /// Writes a message that was accepted under other limits; returns why it cannot be sent under these.
     private mutating func tryWriting(
-        _ head: PublishHead, _ payload: [UInt8], _ properties: MQTTProperties
+        _ head: PublishHead, _ payload: [UInt8], _ properties: MQTTProperties, at now: Int64
     ) -> MQTTReasonCode? {
         if head.flags.qos > limits.maximumQoS { return .qosNotSupported }
         if head.flags.isRetained && !limits.retainAvailable { return .retainNotSupported }
         do throws(MQTTUsageError) {
-            try encodePublish(head, payload, properties)
+            try encodePublish(head, payload, properties, at: now)
             return nil
         } catch {
             return error.code == .packetTooLarge ? .packetTooLarge : .implementationSpecificError

@@ -99,7 +99,7 @@ public struct MQTTEngine: ~Copyable, Sendable {
     var unansweredSubscriptions: UInt16 = 0
     /// How often the caller has yet to call ``subscriptionsSent(at:into:)``, while the stage is `writing`.
     var missingSubscriptionsSent: UInt32 = 0
-    /// Whether some requests have to be sent alone; see ``RefusalSearch``.
+    /// Whether some requests have to be sent alone; see ``Quarantine``.
     var isCareful = false {
         didSet { updateMessagesMayLeave() }
     }
@@ -165,11 +165,11 @@ public struct MQTTEngine: ~Copyable, Sendable {
     var connectionEnd = MQTTConnectionEnd.unrelated
     /// See ``isHeldUp(at:)``.
     var wasHeldUp = false
-    /// The search for a request that ends connections; nil as long as there is nothing to remember.
-    var refusalSearch = Boxed<RefusalSearch>()
+    /// Nil as long as there is nothing to remember.
+    var quarantineBox = Boxed<Quarantine>()
     /// What has left lately, where that is limited; see ``PublishPace``.
     var pace = Boxed<PublishPace>()
-    /// When a message that waits for the pace may leave; `Int64.max` if none does.
+    /// When a message that waits for the pace, or a request that others pass, may leave; `Int64.max` if none does.
     var paceDeadline = Int64.max
     /// When a message in the queue may expire, or one that has left it would have; `Int64.max` if none does.
     private(set) var expiryDeadline = Int64.max
@@ -270,7 +270,7 @@ extension MQTTEngine {
             // Not by way of a copy of the window, which is large.
             let request = session.window.requests.first
             let late = request < 0 ? Int64.max : session.window.slots[Int(request)].time
-            return min(keepAlive.deadline, late, heldRequestDue, authenticationDue)
+            return min(keepAlive.deadline, late, authenticationDue)
         }
     }
 
@@ -336,10 +336,17 @@ extension MQTTEngine {
 
     /// Appends a packet that the peer can take.
     mutating func write(_ packet: borrowing MQTTPacket) throws(MQTTUsageError) {
+        let bytes = try encode(packet)
+        output += bytes
+        countWritten(bytes.count)
+    }
+
+    /// The bytes of a packet that the peer can take.
+    func encode(_ packet: borrowing MQTTPacket) throws(MQTTUsageError) -> [UInt8] {
+        var bytes: [UInt8] = []
         do throws(MQTTEncodingError) {
-            try packet.encode(
-                into: &output, version: version,
-                maximumPacketSize: acceptedByPeer)
+            try packet.encode(into: &bytes, version: version, maximumPacketSize: acceptedByPeer)
+            return bytes
         } catch {
             throw MQTTUsageError(error)
         }

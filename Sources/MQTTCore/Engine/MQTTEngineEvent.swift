@@ -63,6 +63,12 @@ public struct MQTTEngineEvent: Sendable {
         /// of a message is reported, which is ``MQTTPublishCompletion/Outcome/refused``.
         indirect case requestRefused(MQTTRefusal)
 
+        /// Two connections have ended while a request alone was unanswered, which proves nothing: the link may have broken. The
+        /// request waits for its answer still, but others pass it; see ``MQTTEngine``. It is sent after 20 seconds of a
+        /// connection, then after 40, and so on up to 640, earlier if connections end for other reasons, and at once if
+        /// nothing else is sent or received. Reported once for each request.
+        indirect case requestPassedOver(MQTTRefusal)
+
         /// The server answered a QoS 2 PUBLISH with PUBACK, which ended its exchange as if it had QoS 1: it may arrive more
         /// than once. Reported once for each connection.
         case exactlyOnceUnavailable

@@ -5,9 +5,11 @@ import MessagingWire
 extension MQTTSession {
     /// Stops the process where the session contradicts itself.
     ///
-    /// - Parameter isOpen: whether the session continues on a connection.
-    mutating func checkInvariants(isOpen: Bool) {
-        window.checkInvariants(isOpen: isOpen)
+    /// - Parameters:
+    ///   - isOpen: whether the session continues on a connection.
+    ///   - passes: whether messages may pass others on it.
+    mutating func checkInvariants(isOpen: Bool, passes: Bool) {
+        window.checkInvariants(isOpen: isOpen, passes: passes)
         if window.pace.isDue(for: inbound.count + inbound.carried.count) { inbound.checkInvariants() }
         if window.pace.isDue(for: received.words.count) {
             received.checkInvariants()

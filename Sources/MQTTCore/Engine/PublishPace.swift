@@ -66,7 +66,7 @@ struct PublishPace: Sendable {
 }
 
 extension MQTTEngine {
-    /// Whether what leaves in a second is limited: then each message goes through `publishCarefully` or `pumpCarefully`.
+    /// Whether what leaves in a second is limited.
     var isPaced: Bool {
         options.value.maximumPublishesPerSecond != nil || options.value.maximumPublishedBytesPerSecond != nil
     }

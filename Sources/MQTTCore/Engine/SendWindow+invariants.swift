@@ -6,11 +6,13 @@ import MessagingWire
 extension SendWindow {
     /// Stops the process where the window contradicts itself.
     ///
-    /// - Parameter isOpen: whether the session continues on a connection.
-    mutating func checkInvariants(isOpen: Bool) {
+    /// - Parameters:
+    ///   - isOpen: whether the session continues on a connection.
+    ///   - passes: whether messages may pass others on it.
+    mutating func checkInvariants(isOpen: Bool, passes: Bool) {
         checkPositions()
         if pace.isDue(for: slots.count) {
-            checkInFlight(isOpen: isOpen)
+            checkInFlight(isOpen: isOpen, passes: passes)
             checkQueue()
             checkRequests(requests, areLate: false)
             checkRequests(lateRequests, areLate: true)
@@ -25,7 +27,7 @@ extension SendWindow {
     mutating func checkWithoutConnection() {
         assert(usedCount == 0, "A connection that has ended takes places of the window.")
         assert(resend < 0, "A message is sent again without a connection.")
-        assert(requests.first < 0 && lateRequests.first < 0, "A request outlives its connection.")
+        assert(anyRequest == nil, "A request outlives its connection.")
     }
 
     /// What is in flight on a connection is no more than its peer allows.
@@ -47,7 +49,10 @@ extension SendWindow {
         assert(usedCount >= 0, "The window has given back more places than were taken.")
         let inFlight = published.count + received.count
         assert(Int(usedCount) <= inFlight, "More places of the window are taken than messages are in flight.")
-        assert(ids.count >= inFlight + requests.count + lateRequests.count, "An identifier in use counts as free.")
+        assert(
+            ids.count >= inFlight + requests.count + lateRequests.count,
+            "An identifier in use counts as free.")
+        assert(pending < 0 || slots[Int(pending)].isInQueue, "What is sent next is not in the queue.")
         assert(resend < 0 || slots[Int(resend)].kind == .published, "What is sent again next is not in flight.")
         assert(resend < 0 || slots[Int(resend)].connection != connection, "What is sent again next was sent already.")
         assert(firstNew < 0 || slots[Int(firstNew)].isInQueue, "The first new message is not in the queue.")
@@ -55,19 +60,19 @@ extension SendWindow {
     }
 
     /// The messages in flight. On a connection those that were published are sent, up to what is sent again next.
-    private mutating func checkInFlight(isOpen: Bool) {
+    private mutating func checkInFlight(isOpen: Bool, passes: Bool) {
         var (walk, places, waits) = (ChainWalk(published), 0, false)
         while let slot = walk.next(slots) {
             checkInFlight(slot, at: walk.place, .published)
             let isSent = slot.connection == connection
             if isSent { places += 1 }
-            guard isOpen else { continue }
+            guard isOpen, !passes else { continue }
             if walk.place == resend { waits = true }
             // What is published behind the last of them waits in the queue.
             assert(!waits || !isSent, "A message has overtaken those that are sent again.")
             assert(waits || isSent, "A message in flight is not sent again.")
         }
-        assert(!isOpen || waits == (resend >= 0), "What is sent again next is not in flight.")
+        assert(!isOpen || passes || waits == (resend >= 0), "What is sent again next is not in flight.")
         walk = ChainWalk(received)
         while let slot = walk.next(slots) {
             checkInFlight(slot, at: walk.place, .received)
@@ -102,8 +107,8 @@ extension SendWindow {
                 assert(slot.head.packetID == 0, "A message of QoS 0 has an identifier.")
             } else if !isUnidentified {
                 assert(slot.head.packetID != 0, "A message was passed over and has no identifier.")
-                identified += 1
             }
+            if slot.head.packetID != 0 { identified += 1 }
         }
         assert(queuedBytes == bytes, "The queue has another number of bytes than it counts.")
         assert(queuedAtMostOnceCount == atMostOnce, "The queue has another number of QoS 0 messages than it counts.")
@@ -111,19 +116,22 @@ extension SendWindow {
     }
 
     private mutating func checkRequests(_ chain: SlotChain, areLate: Bool) {
-        var walk = ChainWalk(chain)
+        var (walk, waiting) = (ChainWalk(chain), 0)
         while let slot = walk.next(slots) {
+            if slot.connection != connection { waiting += 1 }
             assert(slot.isRequest, "A slot is in the chain of another kind.")
             assert(slot.isLate == areLate, "A request that is late is among those that are not.")
             assert(slot.kind == .subscribe || !slot.comesFirst, "Messages wait for the answer to UNSUBSCRIBE.")
             assert(slot.head.packetID != 0, "A request has no identifier.")
             checkIdentifier(of: slot, at: walk.place)
         }
+        assert(waiting == (areLate ? 0 : waitingRequestCount), "Other requests wait to be written than are counted.")
     }
 
     /// What is in no chain is free.
     private mutating func checkFree() {
-        let chained = published.count + received.count + queue.count + requests.count + lateRequests.count
+        let chained =
+            published.count + received.count + queue.count + requests.count + lateRequests.count
         assert(chained + free.count == slots.count, "A slot is neither free nor in a chain, or is both.")
         var place = 0
         while place < free.count {

@@ -9,7 +9,8 @@ import MessagingWire
 /// - `received`: PUBREC came, in the order in which PUBREL was sent [MQTT 5.0 4.6.0-4].
 /// - `queue`: never sent, behind those that were sent in a lost session. With a store the first of them have an identifier,
 ///   which is stored before they are sent.
-/// - `requests`: SUBSCRIBE and UNSUBSCRIBE, in the order of their deadlines.
+/// - `requests`: SUBSCRIBE and UNSUBSCRIBE, in the order of their deadlines. While some requests have to be alone, others wait
+///   here before they are written; see ``Quarantine``.
 /// - `lateRequests`: those that were reported as late, and may still be answered.
 ///
 /// `used` counts what holds a place of the peer's Receive Maximum on this connection, which includes what was sent
@@ -42,12 +43,16 @@ struct SendWindow: Sendable {
     // Small fields stand together, as in the engine.
 
     private(set) var usedCount: Int32 = 0
+    /// The requests that are not written.
+    private(set) var waitingRequestCount: Int32 = 0
     /// The messages that took a place since the output was emptied: they are in it.
     private(set) var untakenCount: Int32 = 0
     /// Counts connections, to know which messages hold a place of the window on this one.
     private(set) var connection: UInt32 = 1
     /// The next message to send again; -1 when all are sent on this connection.
     private(set) var resend: Int32 = -1
+    /// The next message of the queue to send: the first, unless that and others are passed; -1 for none.
+    private(set) var pending: Int32 = -1
     /// The messages of QoS 0 in the queue: later ones of QoS 0 must not overtake them.
     private(set) var queuedAtMostOnceCount: Int32 = 0
     /// The first message of the queue that may lack an identifier: those before are of QoS 0 or have one.
@@ -55,7 +60,7 @@ struct SendWindow: Sendable {
     private(set) var unidentified: Int32 = -1
     /// The first message of the queue behind those that were sent in a lost session; -1 for none.
     private(set) var firstNew: Int32 = -1
-    /// The messages of the queue before `unidentified` that have an identifier.
+    /// The messages of the queue that have an identifier.
     private(set) var identifiedCount: Int32 = 0
     private(set) var lastSequence: UInt64 = 0
 
@@ -150,6 +155,7 @@ struct SendWindow: Sendable {
         queue.append(index, &slots)
         self.index.append(index, slots, count: queue.count)
         if firstNew < 0 { firstNew = index }
+        if pending < 0 { pending = index }
         if unidentified < 0 { unidentified = index }
         queuedBytes += slots[Int(index)].queuedBytes
         if head.flags.isAtMostOnce { queuedAtMostOnceCount += 1 }
@@ -181,10 +187,9 @@ struct SendWindow: Sendable {
         return index
     }
 
-    /// Moves the first message of the queue, written under a reserved identifier, into the window.
-    mutating func recordFirstQueuedSent(_ id: UInt16) {
-        let index = queue.first
-        assert(index >= 0 && !slots[Int(index)].head.flags.isAtMostOnce, "Another message was sent than the first one.")
+    /// Moves a message of the queue, written under a reserved identifier, into the window.
+    mutating func recordQueuedSent(_ index: Int32, _ id: UInt16) {
+        assert(!slots[Int(index)].head.flags.isAtMostOnce, "A message of QoS 0 enters the window.")
         leaveQueue(index)
         enterWindow(index, id)
     }
@@ -194,31 +199,18 @@ struct SendWindow: Sendable {
         while unidentified >= 0,
             slots[Int(unidentified)].head.flags.isAtMostOnce || slots[Int(unidentified)].head.packetID != 0
         {
-            passUnidentified()
+            unidentified = slots[Int(unidentified)].next
         }
         return unidentified
     }
 
-    /// Gives the first message without an identifier one before it is sent, because the store must know the identifier
-    /// by then. In the order of the queue: what has an identifier is sent first by the next process. Returns its slot,
-    /// or -1 if all have one or none is free.
-    mutating func identifyFirst() -> Int32 {
-        let index = firstUnidentified()
-        guard index >= 0, let id = ids.reserve() else { return -1 }
+    /// Gives a message of the queue an identifier before it is sent, because the store must know the identifier by then. In
+    /// the order of the queue: what has an identifier is sent first by the next process. False if none is free.
+    mutating func identify(_ index: Int32) -> Bool {
+        guard let id = ids.reserve() else { return false }
         bind(id, to: index)
-        passUnidentified()
-        return index
-    }
-
-    /// Whether a message of the queue is before ``unidentified``. Behind that there may be messages with an identifier when others
-    /// have come to the head of the queue.
-    private func isPassed(_ index: Int32) -> Bool {
-        unidentified < 0 || slots[Int(index)].sequence < slots[Int(unidentified)].sequence
-    }
-
-    private mutating func passUnidentified() {
-        if slots[Int(unidentified)].head.packetID != 0 { identifiedCount += 1 }
-        unidentified = slots[Int(unidentified)].next
+        identifiedCount += 1
+        return true
     }
 
     /// The record of a message or of its identifier has this ticket.
@@ -261,11 +253,9 @@ struct SendWindow: Sendable {
     }
 
     private mutating func leaveQueue(_ index: Int32) {
-        if index == unidentified {
-            unidentified = slots[Int(index)].next
-        } else if slots[Int(index)].head.packetID != 0, isPassed(index) {
-            identifiedCount -= 1
-        }
+        if index == unidentified { unidentified = slots[Int(index)].next }
+        if slots[Int(index)].head.packetID != 0 { identifiedCount -= 1 }
+        if index == pending { pending = slots[Int(index)].next }
         if index == firstNew { firstNew = slots[Int(index)].next }
         queue.remove(index, &slots)
         self.index.remove(index, slots[Int(index)], isLast: queue.count == 0)
@@ -279,7 +269,33 @@ struct SendWindow: Sendable {
         slots[Int(resend)].connection = connection
         used += 1
         untakenCount &+= 1
-        resend = slots[Int(resend)].next
+        moveResend(behind: resend)
+    }
+
+    /// Goes to the next message that was not sent on this connection; others may have passed it.
+    private mutating func moveResend(behind index: Int32) {
+        resend = slots[Int(index)].next
+        while resend >= 0, slots[Int(resend)].connection == connection { resend = slots[Int(resend)].next }
+    }
+
+    /// Others go before this message, which is the next to be sent.
+    mutating func pass(_ index: Int32) {
+        if index == resend { moveResend(behind: index) } else { pending = slots[Int(index)].next }
+    }
+
+    /// The messages that are not sent on this connection.
+    var notSentHere: [Int32] {
+        published.indices(slots).filter { slots[Int($0)].connection != connection } + queue.indices(slots)
+    }
+
+    /// Whether anything was passed, or waits, on this connection.
+    var hasPassed: Bool { inFlightCount > used || pending != queue.first || waitingRequestCount > 0 }
+
+    /// Goes back to what was passed.
+    mutating func rewind() {
+        pending = queue.first
+        resend = published.first
+        if resend >= 0, slots[Int(resend)].connection == connection { moveResend(behind: resend) }
     }
 
     // MARK: Acknowledgements
@@ -287,7 +303,7 @@ struct SendWindow: Sendable {
     /// PUBREC came: the message waits for PUBCOMP and keeps its place in the window [MQTT 5.0 4.9.0-1].
     mutating func markReceived(_ index: Int32, _ reason: MQTTReasonCode) {
         assert(slots[Int(index)].kind == .published, "PUBREC has come for a message that does not await it.")
-        if resend == index { resend = slots[Int(index)].next }
+        if resend == index { moveResend(behind: index) }
         published.remove(index, &slots)
         slots[Int(index)].kind = .received
         slots[Int(index)].received = reason.rawValue
@@ -300,7 +316,7 @@ struct SendWindow: Sendable {
         if slots[Int(index)].kind == .received {
             received.remove(index, &slots)
         } else {
-            if resend == index { resend = slots[Int(index)].next }
+            if resend == index { moveResend(behind: index) }
             published.remove(index, &slots)
         }
         if slots[Int(index)].connection == connection { used -= 1 }
@@ -309,9 +325,12 @@ struct SendWindow: Sendable {
 
     // MARK: Requests
 
-    /// Records SUBSCRIBE or UNSUBSCRIBE, written under a reserved identifier.
+    /// Records SUBSCRIBE or UNSUBSCRIBE with a reserved identifier.
+    ///
+    /// - Parameter packet: the packet, if it is not written but waits for its turn.
     mutating func recordRequest(
-        _ id: UInt16, _ kind: OutboundSlot.Kind, token: UInt64, filterCount: Int, comesFirst: Bool, deadline: Int64
+        _ id: UInt16, _ kind: OutboundSlot.Kind, token: UInt64, filterCount: Int, comesFirst: Bool, deadline: Int64,
+        waiting packet: [UInt8]
     ) {
         let index = takeSlot()
         slots[Int(index)].kind = kind
@@ -323,14 +342,28 @@ struct SendWindow: Sendable {
         slots[Int(index)].filterCount = Int32(truncatingIfNeeded: filterCount)
         slots[Int(index)].time = deadline
         bind(id, to: index)
+        slots[Int(index)].connection = packet.isEmpty ? connection : 0
+        slots[Int(index)].payload = packet
+        if !packet.isEmpty { waitingRequestCount += 1 }
         requests.append(index, &slots)
     }
 
-    /// A request without an answer, also a late one; nil for none.
-    var anyRequest: Int32? {
-        if requests.first >= 0 { return requests.first }
-        return lateRequests.first >= 0 ? lateRequests.first : nil
+    /// The requests that are not written.
+    var waitingRequests: [Int32] { waitingRequestCount == 0 ? [] : requests.indices(slots).filter(waits) }
+
+    /// A request that has waited for its turn is written.
+    mutating func recordWaitingSent(_ index: Int32, deadline: Int64) {
+        assert(waits(index), "A request is written for the second time.")
+        waitingRequestCount -= 1
+        slots[Int(index)].connection = connection
+        slots[Int(index)].postponements = 0
+        postpone(index, until: deadline)
     }
+
+    private func waits(_ index: Int32) -> Bool { slots[Int(index)].connection != connection }
+
+    /// A request without an answer, also a late one; nil for none.
+    var anyRequest: Int32? { [requests.first, lateRequests.first].first { $0 >= 0 } }
 
     /// The request is answered or will never be.
     mutating func finishRequest(_ index: Int32) {
@@ -338,14 +371,16 @@ struct SendWindow: Sendable {
         if slots[Int(index)].isLate {
             lateRequests.remove(index, &slots)
         } else {
+            if waits(index) { waitingRequestCount -= 1 }
             requests.remove(index, &slots)
         }
         giveBack(index)
     }
 
-    /// Records that a request was reported as late.
+    /// Records that a request was reported as late. What was not written has no answer.
     mutating func markLate(_ index: Int32) {
         assert(slots[Int(index)].isRequest && !slots[Int(index)].isLate, "A request is late that does not wait.")
+        guard !waits(index) else { return finishRequest(index) }
         requests.remove(index, &slots)
         slots[Int(index)].isLate = true
         lateRequests.append(index, &slots)
@@ -376,6 +411,7 @@ struct SendWindow: Sendable {
         connection &+= 1
         used = 0
         resend = -1
+        pending = queue.first
     }
 
     /// The session is resumed: messages in flight are sent again. Messages that wait for PUBCOMP occupy the window at
@@ -416,7 +452,7 @@ struct SendWindow: Sendable {
             if !wereSent { firstNew = index }
         }
         unidentified = queue.first
-        identifiedCount = 0
+        pending = queue.first
         used = 0
         resend = -1
     }
@@ -463,5 +499,33 @@ struct SendWindow: Sendable {
     var inFlight: [Int32] {
         let chained = published.indices(slots) + received.indices(slots)
         return chained.sorted { slots[Int($0)].sequence < slots[Int($1)].sequence }
+    }
+}
+
+// MARK: - What is unanswered
+
+extension SendWindow {
+    /// Whether nothing that was sent on this connection awaits an answer. Requests that are late do not count.
+    var isQuiet: Bool { used == 0 && writtenRequestCount == 0 }
+
+    private var writtenRequestCount: Int { requests.count - Int(waitingRequestCount) }
+
+    /// What was sent on this connection and is unanswered.
+    var unanswered: Quarantine.Unanswered? {
+        // The connection ends with a late one that comes first.
+        let hasSubscription = requests.indices(slots).contains { slots[Int($0)].kind == .subscribe && !waits($0) }
+        let sequences = inFlight.filter { slots[Int($0)].connection == connection }.map { slots[Int($0)].sequence }
+        guard let first = sequences.first, let last = sequences.last else {
+            return hasSubscription ? Quarantine.Unanswered(hasSubscription: true) : nil
+        }
+        return Quarantine.Unanswered(hasSubscription: hasSubscription, messages: first...last)
+    }
+
+    /// What alone was sent on this connection and is unanswered.
+    var lone: OutboundSlot? {
+        guard used + writtenRequestCount == 1 else { return nil }
+        let sent = used == 0 ? requests.indices(slots) : inFlight
+        let index = sent.first { slots[Int($0)].connection == connection }
+        return index.map { slots[Int($0)] }
     }
 }

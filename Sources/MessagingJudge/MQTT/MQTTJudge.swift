@@ -99,7 +99,9 @@ package struct MQTTJudge: Sendable {
     }
 
     private mutating func giveBackSession(of connection: inout MQTTJudgedConnection) {
-        guard let (key, session) = connection.takeSession() else { return }
+        guard let (key, given) = connection.takeSession() else { return }
+        var session = given
+        session.ended(connection.number)
         owners[key] = nil
         sessions[key] = session
     }

@@ -262,7 +262,9 @@ struct MQTTJudgedConnection: Sendable {
         keepAlive = Int64(allowed.serverKeepAlive ?? connect?.keepAlive ?? 0) * 1_000_000_000
         lastWrite = now
         abandonForbidden()
-        let left = self.session.exchanges.filter { $0.value.state != .answered && !$0.value.mayBeAbandoned }
+        let left = self.session.exchanges.filter { _, exchange in
+            exchange.state != .answered && !exchange.mayBeAbandoned && !self.session.mayBePassed(exchange.message)
+        }
         // What was written before CONNACK is no repetition of what it reports.
         unfinished = sendsEarly || connect?.version == .v3_1 ? [] : Set(left.keys)
         comparePromises()

@@ -67,6 +67,22 @@ struct MQTTJudgedSession: Sendable {
     /// The identifier of each filter in the last SUBSCRIBE that named it.
     var identifiers: [ByteKey: UInt32] = [:]
 
+    /// How many connections have ended, and how many while messages to a topic were unanswered: after three of them
+    /// others may pass what alone was unanswered at the next, so that a message which the server refuses does not hold them up.
+    private var (ends, endsOfTopics): (Int, [ByteKey: Int]) = (0, [:])
+
+    /// The connection has ended.
+    mutating func ended(_ number: Int) {
+        let open = exchanges.values.filter { $0.publishedOn == number && $0.state != .answered }
+        ends += 1
+        for topic in Set(open.map { ByteKey($0.message.topic) }) { endsOfTopics[topic, default: 0] += 1 }
+    }
+
+    /// Whether others may pass a message.
+    func mayBePassed(_ message: MQTTPacket.Publish) -> Bool {
+        ends >= 4 && endsOfTopics[ByteKey(message.topic), default: 0] >= 2
+    }
+
     /// The server has no session, or begins a new one.
     mutating func discard() {
         exchanges = [:]

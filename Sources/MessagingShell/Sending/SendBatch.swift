@@ -77,6 +77,9 @@ package final class SendBatch<Message: Sendable, Answer: Sendable>: @unchecked S
         SendBatches<Message, Answer>.bit | id << 32 | UInt64(truncatingIfNeeded: place)
     }
 
+    /// Whether a message is of this batch.
+    package func contains(_ token: UInt64) -> Bool { SendBatches<Message, Answer>.id(of: token) == id }
+
     /// A message was handed to the engine, which will answer it.
     @inlinable package func noteSent(_ place: Int) {
         if isUnanswered.isEmpty { isUnanswered = Array(repeating: false, count: messages.count) }

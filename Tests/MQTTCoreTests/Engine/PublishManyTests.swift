@@ -135,6 +135,7 @@ import Testing
                 next += try Self.publish(messages[next...], token: UInt64(next), pair)
                 pair.settle()
             }
+            pair.settleInTime()
             let note: Comment = "round \(round), CAMPAIGN_SEED=\(Campaign.seed)"
             #expect(Self.ends(pair.client).sorted() == Array(0..<80) && pair.client.engine.inFlightCount == 0, note)
             #expect(pair.client.completions.allSatisfy { $0.outcome == .acknowledged }, note)

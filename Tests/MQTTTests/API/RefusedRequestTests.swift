@@ -107,11 +107,8 @@ struct RefusedRequestTests {
         await scene.end()
     }
 
-    @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])
-    func `a message that is given up with its connection fails when the state has changed`(version: MQTTVersion)
-        async throws
-    {
-        let scene = try await Scene(version, faults: .strict(forbiddenTopics: ["no"]))
+    @Test func `a message that is given up with its connection fails when the state has changed`() async throws {
+        let scene = try await Scene(.v5_0, faults: .strict(forbiddenTopics: ["no"]))
         let client = scene.client
         try await client.connect()
         let found = Mutex<MQTTConnectionState?>(nil)
@@ -291,8 +288,62 @@ struct RefusedRequestTests {
         #expect(reading.isOver)
     }
 
-    @Test func `a topic that is allowed again is published as any other`() async throws {
+    @Test func `a lone message over 3.1.1 is named, and arrives when it is allowed`() async throws {
         let scene = try await Scene(faults: .strict(forbiddenTopics: ["no"]))
+        let client = scene.client
+        let events = client.events
+        let named = Outcome(scene) {
+            for await event in events {
+                if case .requestPassedOver(let error) = event { return error as MQTTError? }
+            }
+            return nil
+        }
+        try await client.connect()
+        let forbidden = Outcome(scene) { try await client.publish("x", to: "no", qos: .atLeastOnce) }
+        await scene.seconds(atMost: 30) { named.isOver }
+        #expect(named.value??.message.contains("'no'") == true)
+        await scene.clock.advance(by: .seconds(600))
+        #expect(!forbidden.isOver)
+        // It is neither lost nor given up.
+        scene.broker.changeFaults { $0 = LoopbackFaults() }
+        await scene.seconds(atMost: 60) { forbidden.isOver }
+        #expect(forbidden.value != nil)
+        await scene.end()
+    }
+
+    @Test(arguments: [1, 3]) func `cancelling the publish of what others pass ends it`(count: Int) async throws {
+        let scene = try await Scene(faults: .strict(forbiddenTopics: ["no"]))
+        let client = scene.client
+        let events = client.events
+        let named = Outcome(scene) {
+            for await event in events {
+                if case .requestPassedOver = event { return true }
+            }
+            return false
+        }
+        try await client.connect()
+        let received = try await client.subscribe(to: "no")
+        let publishing = Task {
+            let messages = (1...count).map { MQTTOutgoingMessage("\($0)", to: "no", qos: .atLeastOnce) }
+            if count == 1 {
+                _ = try await client.publish("1", to: "no", qos: .atLeastOnce)
+            } else {
+                _ = await client.publish(messages)
+            }
+        }
+        await scene.seconds(atMost: 60) { named.isOver }
+        publishing.cancel()
+        _ = await publishing.result
+        scene.broker.changeFaults { $0 = LoopbackFaults() }
+        let last = Outcome(scene) { try await client.publish("last", to: "no", qos: .atLeastOnce) }
+        await scene.seconds(atMost: 700) { last.isOver }
+        var iterator = received.makeAsyncIterator()
+        #expect(try await iterator.next()?.text == "last")
+        await scene.end()
+    }
+
+    @Test func `a topic that is allowed again is published as any other`() async throws {
+        let scene = try await Scene(.v5_0, faults: .strict(forbiddenTopics: ["no"]))
         let client = scene.client
         try await client.connect()
         let forbidden = Outcome(scene) { try await client.publish("x", to: "no", qos: .atLeastOnce) }

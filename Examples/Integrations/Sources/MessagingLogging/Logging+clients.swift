@@ -9,7 +9,7 @@ extension MQTTClient {
         for await event in events {
             switch event {
             case .attemptFailed, .connectionLost, .subscriptionLost, .undelivered, .sessionLost,
-                .unsentMessagesDiscarded, .receiveMaximumReached, .readingPaused, .sendingStalled:
+                .unsentMessagesDiscarded, .requestPassedOver, .receiveMaximumReached, .readingPaused, .sendingStalled:
                 logger.warning("\(event)", metadata: ["client": "\(clientID)"])
             default:
                 logger.debug("\(event)", metadata: ["client": "\(clientID)"])
