@@ -153,6 +153,18 @@ struct MQTTWork: ~Copyable {
     /// The connection has closed; the inner value is the reason, nil if the server closed it gracefully.
     var closed: TransportError??
 
+    /// Takes the requests that could not be written.
+    mutating func takeUnwritten() -> [(MQTTFilterRequest, MQTTUsageError)] {
+        let isUnwritten = { (event: MQTTEngineEvent) in
+            if case .requestNotWritten = event.kind { true } else { false }
+        }
+        guard effects.events.contains(where: isUnwritten) else { return [] }
+        defer { effects.events.removeAll(where: isUnwritten) }
+        return effects.events.compactMap {
+            if case .requestNotWritten(let request, let error) = $0.kind { (request, error) } else { nil }
+        }
+    }
+
     /// Empties everything and keeps the capacity; all waiters have been resumed.
     mutating func clear() {
         effects.removeAll()

@@ -84,7 +84,8 @@ extension MQTTEngine {
         guard phase.isOpen else { throw .cannotSend("DISCONNECT", in: phase) }
         if version.hasProperties { try checkDisconnect(reason: reason, properties: properties) }
         connectionEnd = .unrelated
-        subscribingStage = .done
+        missingReconciles = 0
+        filters.nothingComesFirst()
         pump(at: now, into: &effects)
         // It was leaving, and DISCONNECT has left.
         guard phase != .closing else { return }

@@ -52,18 +52,18 @@ extension MQTTEngine {
         let isWritten = output.isEmpty
         phase = .closed
         leaving.value = nil
-        subscribingStage = .done
+        missingReconciles = 0
         output.removeAll(keepingCapacity: true)
         largePayload = nil
         outputEmptied()
         wasHeldUp = keepAlive.isHeldUp(at: now)
         keepAlive.stop()
-        while let index = session.window.anyRequest {
-            effects.report(.requestFailed(token: session.window.slots[Int(index)].token))
-            session.window.finishRequest(index)
-        }
+        while let index = session.window.anyRequest { session.window.finishRequest(index) }
+        let failed = filters.connectionLost()
         session.connectionClosed()
         if !isServer { judgeEnd(unanswered, of: request, isWritten: isWritten, at: now, into: &effects) }
+        // After what tells why.
+        for request in failed { effects.report(.requestFailed(request)) }
         heldPackets = []
         opening.value = nil
         if sessionEndsWithConnection { session.isHeld = false }
@@ -187,16 +187,30 @@ extension MQTTEngine {
         acknowledgementWait.start(timeout: options.value.acknowledgementTimeout, at: now)
         phase = .connected
         connectionEnd = .closed
-        beginSubscribing()
+        // What is wanted precedes the messages of the connection. A caller that reacts to refusals asks for it itself.
+        let reconciles = !options.value.subscribesAgainAfterRefusals
+        missingReconciles = reconciles ? 0 : 1
+        sessionBegan(continues: continuesSession, isInDoubt: mayBeAnother)
         beginCarefully(at: now)
         effects.report(
             .connected(
                 MQTTConnectionInfo(
                     version: version, sessionPresent: sessionPresent, clientID: clientID,
                     keepAlive: seconds, sessionExpiry: sessionExpiry, limits: limits, properties: properties,
-                    sessionMayBeAnother: mayBeAnother)))
+                    sessionMayBeAnother: mayBeAnother, continuesSession: continuesSession)))
         beginSession(continues: continuesSession, at: now, into: &effects)
+        if reconciles { writeDue(comesFirst: true, at: now, into: &effects) }
         pump(at: now, into: &effects)
+    }
+
+    /// Which of the wanted filters the server has.
+    private mutating func sessionBegan(continues: Bool, isInDoubt: Bool) {
+        guard !filters.isEmpty else { return }
+        guard continues else { return filters.sessionIsAbsent() }
+        filters.sessionContinues(
+            isInDoubt: isInDoubt || options.value.resubscribesWithSessionPresent,
+            // Before 5.0 the server does not report what it allows, and would repeat its retained messages for nothing.
+            allowed: version.hasProperties ? limits.maximumQoS : nil)
     }
 
     private mutating func beginSession(continues: Bool, at now: Int64, into effects: inout MQTTEffects) {

@@ -58,17 +58,17 @@ extension MQTTEngine {
 
     // MARK: Sending what waits
 
-    /// What waits, because others pass it, is no longer wanted.
-    mutating func dropPassedSubscriptions(to filters: [String]) {
-        guard isCareful else { return }
-        for index in session.window.waitingRequests {
-            let slot = session.window.slots[Int(index)]
-            let waiting = subscription(of: slot).filters
-            guard slot.kind == .subscribe, isPassed(filters: waiting), waiting.allSatisfy(filters.contains) else {
-                continue
-            }
-            session.window.finishRequest(index)
-        }
+    /// A SUBSCRIBE that waits, because others pass it, is not written if none of its filters is wanted any more.
+    mutating func withdrawPassedSubscription(to filter: String) {
+        guard isCareful, let token = filters[filter]?.inFlight.token, let request = filters.requests[token],
+            isPassed(filters: request.filters),
+            request.filters.allSatisfy({ filters[$0]?.wanted == FilterRecord.Wanted.none }),
+            let index = session.window.waitingRequests.first(where: {
+                session.window.slots[Int($0)].token == token && session.window.slots[Int($0)].kind == .subscribe
+            })
+        else { return }
+        session.window.finishRequest(index)
+        filters.withdrawn(token)
     }
 
     /// Whether a request waits because others pass it, so that its answer cannot be late.
@@ -215,7 +215,7 @@ extension MQTTEngine {
         let hasRequests = session.window.waitingRequests.contains {
             !isPassed(filters: subscription(of: session.window.slots[Int($0)]).filters)
         }
-        if subscribingStage == .done, !waits, !hasRequests, session.window.resend < 0 { quarantine.endRun() }
+        if !messagesWait, !waits, !hasRequests, session.window.resend < 0 { quarantine.endRun() }
         self.quarantine = quarantine
     }
 
@@ -243,6 +243,9 @@ extension MQTTEngine {
         let refusal = refusal(of: request)
         guard case .refused = verdict else { return effects.report(.requestPassedOver(refusal)) }
         effects.report(.requestRefused(refusal))
+        if case .subscription(let filters) = refusal.request {
+            for filter in filters { self.filters.change(filter) { $0.connectionEndRefused() } }
+        }
         let remark = Int32(truncatingIfNeeded: effects.events.count - 1)
         let index = session.window.slot(of: request.head.packetID)
         guard request.kind == .published || request.kind == .received, index >= 0 else { return }
@@ -259,6 +262,7 @@ extension MQTTEngine {
             isMessage
                 ? .message(topic: slot.head.topic, slot.head.flags.qos)
                 : .subscription(filters: subscription(of: slot).filters),
-            disconnect: disconnect, isSilence: isSilence, byteCount: isMessage ? slot.messageBytes : 0)
+            token: slot.token, disconnect: disconnect, isSilence: isSilence,
+            byteCount: isMessage ? slot.messageBytes : 0)
     }
 }

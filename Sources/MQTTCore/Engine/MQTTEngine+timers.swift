@@ -157,7 +157,8 @@ extension MQTTEngine {
             let slot = session.window.slots[Int(index)]
             guard slot.time <= now, slot.time != .max else { return }
             let timeout = options.value.requestTimeout
-            if isPassed(request: slot) || slot.comesFirst && !keepAlive.hasRead(for: timeout, at: now) {
+            let comesFirst = filters.requests[slot.token]?.comesFirst == true
+            if isPassed(request: slot) || comesFirst && !keepAlive.hasRead(for: timeout, at: now) {
                 // The answer may be among what we have not read.
                 session.window.postpone(index, until: now.advanced(byNanoseconds: max(1, timeout)))
                 continue
@@ -168,10 +169,11 @@ extension MQTTEngine {
                 probe(progress, at: now)
                 continue
             }
-            effects.report(.requestLate(token: slot.token))
+            if let request = filters.late(slot.token) { effects.report(.requestLate(request)) }
             // Messages wait for this answer: without it they would wait as long as the connection lasts.
-            if slot.comesFirst { return fail(.subscribeTimeout, .unspecifiedError, into: &effects) }
+            if comesFirst { return fail(.subscribeTimeout, .unspecifiedError, into: &effects) }
             session.window.markLate(index)
+            writeDue(comesFirst: false, at: now, into: &effects)
             if isCareful { pump(at: now, into: &effects) }
         }
     }

@@ -124,7 +124,7 @@ extension MQTTEngine {
             noteAnswers()
             guard sendWaitingRequests(at: now) else { return reportRoom(&effects) }
         }
-        guard subscribingStage == .done else { return }
+        guard !messagesWait else { return }
         if session.window.used == 0 { acknowledgementWait.restart(at: now) }
         repeat {
             while sendNext(at: now, into: &effects) {}

@@ -91,14 +91,10 @@ public struct MQTTEngine: ~Copyable, Sendable {
     var connectSessionExpiry: UInt32 = 0
     /// Whether the session ends with the connection.
     var sessionEndsWithConnection = false
-    /// How far the subscriptions are that have to come before messages on this connection.
-    var subscribingStage = SubscribingStage.done {
+    /// How often the caller has yet to call ``reconcile(at:into:)`` before the first PUBLISH of this connection.
+    var missingReconciles: UInt32 = 0 {
         didSet { updateMessagesMayLeave() }
     }
-    /// How many of these subscriptions have no SUBACK yet.
-    var unansweredSubscriptions: UInt16 = 0
-    /// How often the caller has yet to call ``subscriptionsSent(at:into:)``, while the stage is `writing`.
-    var missingSubscriptionsSent: UInt32 = 0
     /// Whether some requests have to be sent alone; see ``Quarantine``.
     var isCareful = false {
         didSet { updateMessagesMayLeave() }
@@ -144,6 +140,10 @@ public struct MQTTEngine: ~Copyable, Sendable {
 
     /// What outlives the connection.
     var session = MQTTSession()
+    /// What a client wants to have subscribed. Also outlives the session.
+    var filters = FilterTable() {
+        didSet { updateMessagesMayLeave() }
+    }
     package internal(set) var keepAlive = KeepAlive()
     var acknowledgementWait = AcknowledgementWait()
     var inboundAliases = InboundAliases()
@@ -224,7 +224,7 @@ public struct MQTTEngine: ~Copyable, Sendable {
 
     /// What ``messagesMayLeave`` notes.
     var computedMessagesMayLeave: Bool {
-        phase == .connected && subscribingStage == .done && !isCareful && !isPaced
+        phase == .connected && !messagesWait && !isCareful && !isPaced
     }
 
     /// An engine that resumes a session.

@@ -20,8 +20,6 @@ struct OutboundSlot: Sendable {
     }
 
     var kind: Kind = .free
-    /// Requests: whether messages wait for the answer.
-    var comesFirst = false
     /// Requests: whether it was reported that the answer is late.
     var isLate = false
     /// Requests: whether the server has answered PINGREQ that was written later.
@@ -34,8 +32,6 @@ struct OutboundSlot: Sendable {
     var head = PublishHead(topic: "", flags: MQTTPublishFlags(.atMostOnce))
     var previous: Int32 = -1
     var next: Int32 = -1
-    /// The number of filters of SUBSCRIBE and UNSUBSCRIBE.
-    var filterCount: Int32 = 0
     var token: UInt64 = 0
     /// Publishes: when it came in. Requests: when the answer is late; `Int64.max` for never.
     var time: Int64 = 0

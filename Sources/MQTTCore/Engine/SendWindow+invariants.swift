@@ -121,7 +121,6 @@ extension SendWindow {
             if slot.connection != connection { waiting += 1 }
             assert(slot.isRequest, "A slot is in the chain of another kind.")
             assert(slot.isLate == areLate, "A request that is late is among those that are not.")
-            assert(slot.kind == .subscribe || !slot.comesFirst, "Messages wait for the answer to UNSUBSCRIBE.")
             assert(slot.head.packetID != 0, "A request has no identifier.")
             checkIdentifier(of: slot, at: walk.place)
         }

@@ -329,17 +329,14 @@ struct SendWindow: Sendable {
     ///
     /// - Parameter packet: the packet, if it is not written but waits for its turn.
     mutating func recordRequest(
-        _ id: UInt16, _ kind: OutboundSlot.Kind, token: UInt64, filterCount: Int, comesFirst: Bool, deadline: Int64,
-        waiting packet: [UInt8]
+        _ id: UInt16, _ kind: OutboundSlot.Kind, token: UInt64, deadline: Int64, waiting packet: [UInt8]
     ) {
         let index = takeSlot()
         slots[Int(index)].kind = kind
-        slots[Int(index)].comesFirst = comesFirst
         slots[Int(index)].isLate = false
         slots[Int(index)].isOvertaken = false
         slots[Int(index)].postponements = 0
         slots[Int(index)].token = token
-        slots[Int(index)].filterCount = Int32(truncatingIfNeeded: filterCount)
         slots[Int(index)].time = deadline
         bind(id, to: index)
         slots[Int(index)].connection = packet.isEmpty ? connection : 0

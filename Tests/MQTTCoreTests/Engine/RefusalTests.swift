@@ -83,12 +83,14 @@ struct RefusalTests {
         pair.flush()
         pair.deliver(to: pair.client)
         pair.client.engine.setReadingPaused(true, at: pair.now)
-        try pair.client.engine.subscribe([.init(filter: "yes")], token: 7, at: pair.now)
-        try pair.client.engine.unsubscribe(["old"], token: 8, at: pair.now)
+        try pair.client.engine.subscribe([.init(filter: "yes")], at: pair.now)
+        try pair.client.engine.unsubscribe(["old"], at: pair.now)
         #expect(pair.client.engine.nextDeadline == pair.now + 10_000_000_000)
         pair.advance(seconds: 11)
-        let late = pair.client.events.compactMap { if case .requestLate(let token) = $0 { token } else { nil } }
-        #expect(late == [7, 8])
+        let late = pair.client.events.compactMap {
+            if case .requestLate(let request) = $0 { request.token } else { nil }
+        }
+        #expect(late == [1, 2])
         #expect(pair.client.failure == nil)
     }
 
@@ -99,18 +101,20 @@ struct RefusalTests {
         let pair = try pair { $0.requestTimeout = 5_000_000_000 }
         try pair.publish("x", to: "no", qos: .atLeastOnce)
         try suspect(pair)
-        pair.client.engine.configuration.subscribesFirst = true
+        pair.client.engine.configuration.subscribesAgainAfterRefusals = true
         try pair.open()
         pair.flush()
         pair.deliver(to: pair.server)
         pair.flush()
         pair.deliver(to: pair.client)
         pair.client.engine.setReadingPaused(isPaused, at: pair.now)
-        try pair.client.engine.subscribe([.init(filter: "yes")], token: 7, at: pair.now)
+        try pair.client.engine.subscribe([.init(filter: "yes")], at: pair.now)
         // PINGREQ, for which it waits, may still be answered.
         pair.advance(seconds: 6)
-        let late = pair.client.events.compactMap { if case .requestLate(let token) = $0 { token } else { nil } }
-        #expect(late == (isPaused ? [] : [7]))
+        let late = pair.client.events.compactMap {
+            if case .requestLate(let request) = $0 { request.token } else { nil }
+        }
+        #expect(late == (isPaused ? [] : [1]))
         #expect(pair.client.failure == (isPaused ? nil : .subscribeTimeout))
     }
 
@@ -214,14 +218,8 @@ struct RefusalTests {
     }
 
     @Test func `a SUBSCRIBE that ends connections is found among others`() throws {
-        let pair = try pair()
-        func subscribe() throws {
-            for (token, filter) in ["a", "no", "b"].enumerated()
-            where !refusals(pair).contains(where: { _ in token == 1 }) {
-                try pair.client.engine.subscribe([.init(filter: filter)], token: UInt64(token), at: pair.now)
-            }
-        }
-        try subscribe()
+        let pair = try pair { $0.maximumFiltersPerRequest = 1 }
+        for filter in ["a", "no", "b"] { try pair.client.engine.subscribe([.init(filter: filter)], at: pair.now) }
         #expect(endsTalk(pair))
         for end in 2...5 {
             #expect(refusals(pair).isEmpty)
@@ -231,16 +229,17 @@ struct RefusalTests {
             pair.flush()
             pair.deliver(to: pair.client)
             #expect(pair.client.sendsSingly == (end > 3))
-            try subscribe()
             #expect(endsTalk(pair))
         }
         #expect(refusals(pair).map(\.request) == [.subscription(filters: ["no"])])
         #expect(pair.client.sendsAlone("no"))
+        try pair.client.engine.unwant("no")
         // Those that were never sent have failed as well.
-        let failed = pair.client.events.compactMap { if case .requestFailed(let token) = $0 { token } else { nil } }
-        #expect(failed.filter { $0 == 2 }.count == 4)
-        try pair.connect()
-        try subscribe()
+        let failed = pair.client.events.compactMap {
+            if case .requestFailed(let request) = $0 { request.filters } else { nil }
+        }
+        #expect(failed.filter { $0 == ["b"] }.count == 4)
+        try pair.open()
         #expect(!endsTalk(pair))
         #expect(!pair.client.sendsSingly && !pair.client.sendsAlone("a"))
     }
@@ -390,8 +389,8 @@ struct RefusalTests {
         #expect(pair.client.types.suffix(2) == [.publish, .pingreq])
         #expect(try pair.publish("0", to: "a") == .queued)
         #expect(try pair.publish("1", to: "a", qos: .atLeastOnce) == .queued)
-        try pair.client.engine.subscribe([.init(filter: "f")], token: 1, at: pair.now)
-        try pair.client.engine.unsubscribe(["f"], token: 2, at: pair.now)
+        try pair.client.engine.subscribe([.init(filter: "f")], at: pair.now)
+        try pair.client.engine.unsubscribe(["f"], at: pair.now)
         #expect(pair.client.engine.output.isEmpty)
         // Now the server allows it.
         pair.server.acknowledges = true

@@ -4,6 +4,8 @@ import TestSupport
 
 /// Added to packet identifiers that the client and the server have chosen, which have nothing to do with each other.
 let (clientIDs, serverIDs): (UInt64, UInt64) = (0, 1 << 16)
+/// The same for the tokens of requests.
+private let requestTokens: UInt64 = 1 << 32
 
 extension MQTTEngine {
     /// Writes down what an engine does next depends on, times aside: no time passes in an exhaustive search.
@@ -14,9 +16,8 @@ extension MQTTEngine {
     borrowing func write(into writer: inout StateWriter, number: ([UInt8]) -> Int) {
         let (own, peers) = options.value.role == .client ? (clientIDs, serverIDs) : (serverIDs, clientIDs)
         writer.put(Int(phase.rawValue))
-        writer.put(Int(subscribingStage.rawValue))
-        writer.put(Int(unansweredSubscriptions))
-        writer.put(Int(subscribingStage == .writing ? missingSubscriptionsSent : 0))
+        writer.put(Int(missingReconciles))
+        filters.write(into: &writer)
         writer.put(sessionEndsWithConnection, isCareful, owesRoom)
         if let opening = opening.value {
             writer.put(1)
@@ -71,7 +72,7 @@ extension MQTTSession {
                 if slot.head.packetID != 0 { writer.put(name: UInt64(slot.head.packetID) + own) }
                 switch slot.kind {
                 case .published, .received: writer.put(slot.connection == window.connection)
-                case .subscribe, .unsubscribe: writer.put(slot.comesFirst)
+                case .subscribe, .unsubscribe: writer.put(name: slot.token + requestTokens)
                 case .queued, .requeued, .free: break
                 }
                 writer.put(wait(slot.ticket))
@@ -107,5 +108,28 @@ extension InboundOrder {
         let carried = carried.sorted { $0.key < $1.key }
         writer.put(carried.count)
         for (_, id) in carried { writer.put(name: UInt64(id) + peers) }
+    }
+}
+
+extension FilterTable {
+    /// All options are the same, and no caller waits.
+    func write(into writer: inout StateWriter) {
+        writer.put(records.count)
+        for (_, record) in records.sorted(by: { $0.key < $1.key }) {
+            writer.put(record.wanted == .unclaimed, record.wanted == FilterRecord.Wanted.none)
+            switch record.server {
+            case .absent: writer.put(0)
+            case .holds(let holding): writer.put(holding.isConfirmed ? 1 : 2)
+            case .refused(_, let mayHold): writer.put(mayHold ? 3 : 4)
+            case .unknown: writer.put(5)
+            case .late: writer.put(6)
+            }
+            guard let token = record.inFlight.token else {
+                writer.put(0)
+                continue
+            }
+            writer.put(requests[token]?.comesFirst == true ? 1 : 2)
+            writer.put(name: token + requestTokens)
+        }
     }
 }

@@ -22,7 +22,9 @@ struct FurtherSubscriptionTests {
 
     // MARK: The server's answers
 
-    @Test func `each of two subscribes to a filter returns with the answer to its own SUBSCRIBE`() async throws {
+    @Test func `each of two subscribes to a filter returns with the answer to its own SUBSCRIBE, one after the other`()
+        async throws
+    {
         let server = SubscribingServer()
         server.setWithholding(true)
         let client = server.scriptedServer.client { $0.requestTimeout = .patience }
@@ -34,9 +36,11 @@ struct FurtherSubscriptionTests {
             defer { isAnswered.withLock { $0 = true } }
             return try await client.subscribe(to: "a")
         }
-        #expect(await eventually { server.unansweredCount == 2 })
+        await expectSubscriptions(2, of: client)
+        #expect(server.unansweredCount == 1)
         server.answer(.grantedQoS1)
         #expect(try await first.value.grantedQoS == .atLeastOnce)
+        #expect(await eventually { server.unansweredCount == 1 })
         #expect(!isAnswered.withLock { $0 })
         server.answer(.success)
         #expect(try await second.value.grantedQoS == .atMostOnce)
@@ -76,9 +80,10 @@ struct FurtherSubscriptionTests {
         let first = Task { try await client.subscribe(to: "a") }
         #expect(await eventually { server.unansweredCount == 1 })
         let second = Task { try await client.subscribe(to: "a") }
-        #expect(await eventually { server.unansweredCount == 2 })
+        await expectSubscriptions(2, of: client)
         server.answer(.notAuthorized)
         await #expect { _ = try await first.value } throws: { isRefusal($0) }
+        #expect(await eventually { server.unansweredCount == 1 })
         server.answer(.success)
         let messages = try await second.value
         server.send("x", to: "a")
@@ -86,7 +91,7 @@ struct FurtherSubscriptionTests {
         await client.disconnect()
     }
 
-    @Test func `two refused subscribes to a filter throw, whatever the order of the answers`() async throws {
+    @Test func `two refused subscribes to a filter throw, and nothing is unsubscribed`() async throws {
         let server = SubscribingServer()
         server.setWithholding(true)
         let client = server.scriptedServer.client { $0.requestTimeout = .patience }
@@ -94,11 +99,12 @@ struct FurtherSubscriptionTests {
         let first = Task { try await client.subscribe(to: "a") }
         #expect(await eventually { server.unansweredCount == 1 })
         let second = Task { try await client.subscribe(to: "a") }
-        #expect(await eventually { server.unansweredCount == 2 })
-        server.answer(.notAuthorized, at: 1)
-        await #expect { _ = try await second.value } throws: { isRefusal($0) }
+        await expectSubscriptions(2, of: client)
         server.answer(.notAuthorized)
         await #expect { _ = try await first.value } throws: { isRefusal($0) }
+        #expect(await eventually { server.unansweredCount == 1 })
+        server.answer(.notAuthorized)
+        await #expect { _ = try await second.value } throws: { isRefusal($0) }
         #expect(server.unsubscribed.isEmpty)
         await client.disconnect()
     }
@@ -183,6 +189,25 @@ struct FurtherSubscriptionTests {
         #expect(server.subscribed.count == 3)
         server.send("x", to: "a")
         for messages in [first, messages] { #expect(try await messages.first(1).map(\.text) == ["x"]) }
+        await client.disconnect()
+    }
+
+    @Test func `unsubscribe() returns when the filter is wanted again before UNSUBSCRIBE could be sent`() async throws {
+        let server = SubscribingServer()
+        server.setWithholding(true)
+        let client = server.scriptedServer.client { $0.requestTimeout = .patience }
+        try await client.connect()
+        let first = client.subscription(to: "a")
+        #expect(await eventually { server.unansweredCount == 1 })
+        let ending = Task { try await first.unsubscribe() }
+        let core = client.core
+        #expect(await eventually { await core.loop.result { core.subscriptions.router.entries.isEmpty } })
+        let second = client.subscription(to: "a")
+        try await ending.value
+        server.setWithholding(false)
+        server.answer(.success)
+        #expect(await eventually { second.grantedQoS == .atLeastOnce })
+        #expect(server.unsubscribed.isEmpty && server.subscribed.count == 2)
         await client.disconnect()
     }
 
