@@ -154,10 +154,8 @@ var testTargets: [Target] {
             exclude: ["Recordings"]),
         tests(
             "Page",
-            with: [
-                "ClientTestSupport", "MessagingDeviceSupport", "Inspector", "LoopbackBroker", "MQTT", "STOMP",
-                "MessagingWebPages",
-            ] + devices),
+            with: ["MessagingDeviceSupport", "Inspector", "LoopbackBroker", "MQTT", "STOMP", "MessagingWebPages"]
+                + devices),
     ]
 }
 

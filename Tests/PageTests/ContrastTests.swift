@@ -1,4 +1,3 @@
-import ClientTestSupport
 import LoopbackBroker
 import MQTT
 import MessagingDeviceSupport
@@ -11,7 +10,7 @@ extension BrowserTests {
     @Suite(.serialized)
     struct ContrastTests {
         @Test func `every text of both pages can be read, in light and in dark`() async throws {
-            let broker = try await LoopbackBroker.judged()
+            let broker = try await LoopbackBroker.start()
             let stomp = STOMPClient(broker.urls.stomp ?? "")
             let mqtt = MQTTClient(broker.urls.mqtt ?? "", clientID: "phone")
             try await stomp.connect()

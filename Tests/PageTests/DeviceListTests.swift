@@ -1,4 +1,3 @@
-import ClientTestSupport
 import Foundation
 import LoopbackBroker
 import MessagingDeviceSupport
@@ -157,7 +156,7 @@ extension BrowserTests {
             // Ports that the system gives to no connection while the broker is away.
             options.wsPort = .exactly(FreePort.next())
             options.stompPort = .exactly(FreePort.next())
-            let first = try await LoopbackBroker.judged(options)
+            let first = try await LoopbackBroker.start(options)
             try await withStation(first.urls.ws ?? "", STOMPClient(first.urls.stomp ?? "")) { station in
                 try await station.locate("car", 37, -122)
                 try await station.wait(for: "car", fixes: 1)
@@ -168,7 +167,7 @@ extension BrowserTests {
                         document.querySelector('#devices li').dataset.presence
                     """
                 #expect(try await station.tab.evaluate(presence) == "here")
-                let second = try await LoopbackBroker.judged(options)
+                let second = try await LoopbackBroker.start(options)
                 try await station.page.waitForState("on")
                 #expect(try await station.tab.evaluate(presence) == "gone")
                 await second.stop()

@@ -1,4 +1,3 @@
-import ClientTestSupport
 import LoopbackBroker
 import MQTT
 import MessagingDeviceSupport
@@ -54,7 +53,7 @@ enum PageBroker: CaseIterable {
         let isMotions = app == .motions
         switch self {
         case .embedded:
-            let broker = try await LoopbackBroker.judged()
+            let broker = try await LoopbackBroker.start()
             let device = isMotions ? broker.urls.mqtt : broker.urls.stomp
             try await body(Addresses(page: broker.urls.ws ?? "", device: device ?? "", user: nil))
             await broker.stop()

@@ -1,4 +1,3 @@
-import ClientTestSupport
 import Inspector
 import LoopbackBroker
 import MessagingDeviceSupport
@@ -29,7 +28,7 @@ extension BrowserTests {
         }
 
         @Test func `the colour of a device is that of its name, in whatever order devices come`() async throws {
-            let broker = try await LoopbackBroker.judged()
+            let broker = try await LoopbackBroker.start()
             let client = STOMPClient(broker.urls.stomp ?? "")
             try await client.connect()
             let page = try await Headquarters.open(.locations, broker.urls.ws ?? "")

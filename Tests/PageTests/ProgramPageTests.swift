@@ -1,4 +1,3 @@
-import ClientTestSupport
 import Foundation
 import LoopbackBroker
 import MessagingDeviceSupport
@@ -83,7 +82,7 @@ extension BrowserTests {
             // Ports that the system gives to no connection while the broker is away.
             options.mqttPort = .exactly(FreePort.next())
             options.wsPort = .exactly(FreePort.next())
-            let first = try await LoopbackBroker.judged(options)
+            let first = try await LoopbackBroker.start(options)
             let page = try await Headquarters.open(.motions, first.urls.ws ?? "")
             let device = try await DeviceProgram.motions.start(
                 ["--device-id", "phone", "--loop", "--broker", first.urls.mqtt ?? ""])
@@ -91,7 +90,7 @@ extension BrowserTests {
             await first.stop()
             try await page.waitForState("waiting")
             try await device.waitForLine(containing: "connection lost: ")
-            let second = try await LoopbackBroker.judged(options)
+            let second = try await LoopbackBroker.start(options)
             try await page.waitForState("on")
             let again = try await device.waitForLine(containing: "connected again")
             try await device.waitForLine(containing: "pitch: ", after: again)
@@ -154,7 +153,7 @@ extension BrowserTests {
         func `a page from a file gets in only if that is allowed`(isAllowed: Bool) async throws {
             var options = LoopbackBrokerOptions()
             if isAllowed { options.allowedOrigins = ["null"] }
-            let broker = try await LoopbackBroker.judged(options)
+            let broker = try await LoopbackBroker.start(options)
             let folder = URL(fileURLWithPath: #filePath).appending(path: "../../../Examples/Pages/Files").standardized
                 .path
             for page in ["locations", "motions"] {

@@ -1,4 +1,3 @@
-import ClientTestSupport
 import LoopbackBroker
 import MQTT
 import MessagingDeviceSupport
@@ -25,7 +24,7 @@ extension BrowserTests {
 
         @Test(arguments: [true, false])
         func `a marker jumps to its next place, or glides there`(isReduced: Bool) async throws {
-            let broker = try await LoopbackBroker.judged()
+            let broker = try await LoopbackBroker.start()
             let client = STOMPClient(broker.urls.stomp ?? "")
             try await client.connect()
             let page = try await Headquarters.open(.locations, broker.urls.ws ?? "")
@@ -71,7 +70,7 @@ extension BrowserTests {
 
         @Test(arguments: [true, false])
         func `a phone turns at most once a second, or with each motion`(isReduced: Bool) async throws {
-            let broker = try await LoopbackBroker.judged()
+            let broker = try await LoopbackBroker.start()
             let client = MQTTClient(broker.urls.mqtt ?? "")
             try await client.connect()
             let page = try await Headquarters.open(.motions, broker.urls.ws ?? "")
