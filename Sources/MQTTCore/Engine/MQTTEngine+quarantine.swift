@@ -115,11 +115,14 @@ extension MQTTEngine {
         return paceAllows(at: now) ? .freely : nil
     }
 
+    /// Writes PINGREQ, whose answer proves that the connection has carried what was written before it. Any progress of the output
+    /// is a sign of life: it may wait behind a large message.
+    private mutating func writeProof(at now: Int64) { writePing(at: now, OutputProgress(total: .max)) }
+
     /// Whether nothing is unanswered, not even messages of QoS 0: an answer to PINGREQ proves that these ended no connection.
     private mutating func mayBeAlone(at now: Int64) -> Bool {
         guard session.window.isQuiet else { return false }
-        // Any progress counts: it may wait behind a large message.
-        if quarantine.needsPing { writePing(at: now, OutputProgress(total: .max)) }
+        if quarantine.needsPing { writeProof(at: now) }
         return quarantine.isProven
     }
 
@@ -131,8 +134,7 @@ extension MQTTEngine {
     }
 
     private mutating func sentAlone(_ name: Quarantine.Name?, isExactlyOnce: Bool, at now: Int64) {
-        // Any progress counts: it may wait behind a large message.
-        writePing(at: now, OutputProgress(total: .max))
+        writeProof(at: now)
         quarantine.sentAlone(name, isExactlyOnce: isExactlyOnce, at: now)
     }
 
@@ -155,7 +157,7 @@ extension MQTTEngine {
         let isThrough = session.window.pending < 0 && session.window.resend < 0
         let isIdle = isThrough && session.window.isQuiet
         let pings = isIdle ? quarantine.pingsToWrite : 0
-        for _ in 0..<pings { writePing(at: now, OutputProgress(total: .max)) }
+        for _ in 0..<pings { writeProof(at: now) }
         guard pings == 0 else { return false }
         guard !quarantine.choose(isThrough: isThrough, isIdle: isIdle, at: now) else {
             session.window.rewind()

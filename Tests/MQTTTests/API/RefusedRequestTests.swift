@@ -50,6 +50,19 @@ struct RefusedRequestTests {
             #expect(isTrue())
         }
 
+        /// The error of the first event from now on that has the one that is sought; nil if the events end before.
+        func firstError(
+            of client: MQTTClient, _ sought: @escaping @Sendable (MQTTEvent) -> MQTTError?
+        ) -> Outcome<MQTTError?> {
+            let events = client.events
+            return Outcome(self) {
+                for await event in events {
+                    if let error = sought(event) { return error }
+                }
+                return nil
+            }
+        }
+
         /// The connections that were lost so far.
         var lostCount: Int { broker.statistics.connections - (client.state.isConnected ? 1 : 0) }
 
@@ -180,13 +193,7 @@ struct RefusedRequestTests {
             $0.sessionExpiry = .seconds(3600)
         }
         let client = scene.client
-        let events = client.events
-        let undelivered = Outcome(scene) {
-            for await event in events {
-                if case .undelivered(let error) = event { return error as MQTTError? }
-            }
-            return nil
-        }
+        let undelivered = scene.firstError(of: client) { if case .undelivered(let error) = $0 { error } else { nil } }
         try await client.connect()
         let messages = try await client.subscribe(to: "yes")
         for (number, topic) in ["yes", "no", "yes", "yes"].enumerated() {
@@ -220,13 +227,7 @@ struct RefusedRequestTests {
         configuration.sessionStore = store
         configuration.cleanStart = false
         let next = MQTTClient(scene.broker.urls.mqtt ?? "", configuration: configuration, clock: scene.clock)
-        let events = next.events
-        let undelivered = Outcome(scene) {
-            for await event in events {
-                if case .undelivered(let error) = event { return error as MQTTError? }
-            }
-            return nil
-        }
+        let undelivered = scene.firstError(of: next) { if case .undelivered(let error) = $0 { error } else { nil } }
         await next.start()
         await scene.pass { undelivered.isOver && next.backlog.messagesInFlight == 0 }
         #expect((undelivered.value ?? nil)?.code == .refused)
@@ -291,13 +292,7 @@ struct RefusedRequestTests {
     @Test func `a lone message over 3.1.1 is named, and arrives when it is allowed`() async throws {
         let scene = try await Scene(faults: .strict(forbiddenTopics: ["no"]))
         let client = scene.client
-        let events = client.events
-        let named = Outcome(scene) {
-            for await event in events {
-                if case .requestPassedOver(let error) = event { return error as MQTTError? }
-            }
-            return nil
-        }
+        let named = scene.firstError(of: client) { if case .requestPassedOver(let error) = $0 { error } else { nil } }
         try await client.connect()
         let forbidden = Outcome(scene) { try await client.publish("x", to: "no", qos: .atLeastOnce) }
         await scene.seconds(atMost: 30) { named.isOver }
@@ -314,12 +309,8 @@ struct RefusedRequestTests {
     @Test(arguments: [1, 3]) func `cancelling the publish of what others pass ends it`(count: Int) async throws {
         let scene = try await Scene(faults: .strict(forbiddenTopics: ["no"]))
         let client = scene.client
-        let events = client.events
-        let named = Outcome(scene) {
-            for await event in events {
-                if case .requestPassedOver = event { return true }
-            }
-            return false
+        let named = scene.firstError(of: client) {
+            if case .requestPassedOver(let error) = $0 { error } else { nil }
         }
         try await client.connect()
         let received = try await client.subscribe(to: "no")
