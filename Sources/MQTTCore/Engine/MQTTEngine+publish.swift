@@ -197,13 +197,16 @@ extension MQTTEngine {
         return token
     }
 
-    /// Takes a message that was never sent out of the queue, or ends one that others pass, without a completion. Returns false if it
-    /// was sent otherwise, or nothing is known of it.
+    /// Takes a message that was never sent out of the queue, or ends one that others pass, without a completion. Returns false, and
+    /// has no effects, if it was sent otherwise, or nothing is known of it.
     package mutating func withdraw(_ token: UInt64, into effects: inout MQTTEffects) -> Bool {
         defer { assert(checkInvariants()) }
-        defer { reportRoom(&effects) }
-        guard let index = session.window.unsent(token) else { return withdrawPassed { $0 == token } }
-        dropQueued(at: index)
+        if let index = session.window.unsent(token) {
+            dropQueued(at: index)
+        } else if !withdrawPassed(where: { $0 == token }) {
+            return false
+        }
+        reportRoom(&effects)
         return true
     }
 

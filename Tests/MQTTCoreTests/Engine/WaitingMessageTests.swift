@@ -145,6 +145,19 @@ struct WaitingMessageTests {
         try pair.publish("2", qos: .atLeastOnce, token: 2)
     }
 
+    /// A message may be refused while half of the queue is free: it is larger than the rest.
+    @Test func `withdrawing nothing leaves the notice of room to what makes room`() throws {
+        let pair = EnginePair(client: { $0.maximumQueuedBytes = 300 })
+        try pair.publish(String(repeating: "x", count: 100), qos: .atLeastOnce, token: 1)
+        #expect(throws: MQTTUsageError.self) {
+            try pair.publish(String(repeating: "x", count: 250), qos: .atLeastOnce, token: 2)
+        }
+        pair.client.run { engine, effects in #expect(!engine.withdraw(9, into: &effects)) }
+        #expect(!pair.client.hadRoom)
+        pair.client.run { engine, effects in #expect(engine.withdraw(1, into: &effects)) }
+        #expect(pair.client.hadRoom)
+    }
+
     @Test func `what was sent in a session that was lost makes no room`() throws {
         let pair = EnginePair.persistent(client: {
             $0.maximumInFlight = 2

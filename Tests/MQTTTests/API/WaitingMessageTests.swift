@@ -209,6 +209,31 @@ struct WaitingMessageTests {
         await client.disconnect()
     }
 
+    /// The second message is larger than what is left of the queue, of which more than half is free.
+    @Test func `withdrawing what was sent does not keep a publisher waiting`() async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected {
+            $0.maximumQueuedBytes = 300
+            $0.queueOverflow = .wait
+        }
+        let sent = try await client.publishForConfirmation(MQTTOutgoingMessage("0", to: "a", qos: .atLeastOnce))
+        _ = try await sent.confirmed()
+        await client.suspend()
+        let (small, large) = (String(repeating: "1", count: 100), String(repeating: "2", count: 250))
+        let first = try await client.publishForConfirmation(MQTTOutgoingMessage(small, to: "a", qos: .atLeastOnce))
+        let second = Task {
+            await code { () throws(MQTTError) in try await client.publish(large, to: "a", qos: .atLeastOnce) }
+        }
+        #expect(await eventually { client.core.link.perform { $0.publishers.queueWaiters.count == 1 } })
+        #expect(!sent.withdraw())
+        #expect(first.withdraw())
+        #expect(await eventually { client.backlog.queuedBytes > 250 })
+        client.resume()
+        #expect(await second.value == nil)
+        await client.disconnect()
+        await bench.stop()
+    }
+
     @Test func `withdrawing makes room for a publisher that waits`() async throws {
         let bench = try await Bench()
         let client = try await bench.connected {
