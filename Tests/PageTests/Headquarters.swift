@@ -64,12 +64,19 @@ struct Headquarters {
                 })(last);
             })()
             """)
+        let clock = ContinuousClock()
+        let start = clock.now
         let messages = try await handle()
+        let seconds = Double((clock.now - start).components.seconds)
         let busy = try await tab.processorTime() - before
         let reference = try await tab.referenceTime()
+        // On a busy machine the same messages take longer, and meanwhile the page draws more frames.
         #expect(
-            busy < reference * Double(messages) / 2000,
-            "for \(messages) messages the page has worked for \(busy) s; the fixed computation takes \(reference) s")
+            busy < reference * max(Double(messages) / 2000, seconds),
+            """
+            for \(messages) messages in \(seconds) s the page has worked for \(busy) s; the fixed computation takes \
+            \(reference) s
+            """)
         // Gaps between frames depend on what else the machine does: the long run has it alone.
         if Self.fleetSeconds >= 600 {
             let worst = try await tab.number("worstGap")
