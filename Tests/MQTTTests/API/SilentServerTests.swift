@@ -248,12 +248,8 @@ struct SilentServerTests {
             #expect(silent.withLock { $0.count } == 1 && server.connectionCount == 1)
             // It is remembered.
             for round in 2...4 {
+                // Its wait has no length, and may be over before it is seen: only what follows can be awaited.
                 server.link?.dropConnection()
-                for await state in client.states {
-                    guard case .waiting(let delay, _, _) = state else { continue }
-                    await clock.advance(by: delay)
-                    break
-                }
                 #expect(await eventually { server.connectionCount == round && client.state.isConnected })
             }
             #expect(silent.withLock { $0.count } == 1)
