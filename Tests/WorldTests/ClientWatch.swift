@@ -45,8 +45,9 @@ final class ClientWatch: Sendable {
     private func connected() {
         report.withLock { report in
             report.connections += 1
-            // The app may suspend a client, or let it leave, while a server accepts it.
-            if report.states.last.map({ !["connected", "disconnecting", "suspended"].contains($0) }) ?? true {
+            // The app may suspend or disconnect a client, or let it leave, while a server accepts it.
+            let legal: Set = ["connected", "disconnecting", "suspended", "disconnected"]
+            if report.states.last.map({ !legal.contains($0) }) ?? true {
                 report.early.append("connected after \(report.states.last ?? "nothing")")
             }
         }
