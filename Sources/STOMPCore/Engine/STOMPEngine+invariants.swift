@@ -40,10 +40,10 @@ extension STOMPEngine {
         assert(
             TransactionReceipts.id(of: owedReceipt) != nil || owedReceipt < receipts.nextNumber,
             "A receipt is owed that was not asked for.")
+        guard pace.isDue(for: transactions.count + transactionReceipts.size + subscriptions.size) else { return }
         guard !transactions.isEmpty || !transactionReceipts.isEmpty else {
             return assert(subscriptions.hasNoOpenAnswers, "Answers wait for a transaction that is over.")
         }
-        guard pace.isDue(for: transactions.count + transactionReceipts.size + subscriptions.size) else { return }
         for transaction in transactionReceipts.awaitedTransactions {
             assert(
                 transactions[transaction] != nil || transactionReceipts.isCommitted(transaction),
