@@ -28,8 +28,7 @@ struct IdleTests {
             let usedSize = try table.figure("\(used), bytes allocated for each")
             #expect(usedSize <= 6_500 && usedSize > 1_000)
             let pings = try table.figure("20 connections with a keep alive of 1 s, wake-ups for each in a second")
-            // The deadline and the answer; several connections may share a wake-up. Three seconds that take longer on a
-            // busy machine have a fourth ping.
+            // The deadline and the answer; several connections may share a wake-up, and three seconds may have a fourth ping.
             #expect(pings < 2.9 && pings > 0)
         }
     #endif
