@@ -26,18 +26,20 @@ extension OptionRow {
     ///   - quality: a quality of threads that no other test of the client has.
     ///   - port: returns the port of a broker.
     ///   - failedServer: returns the server of an event that reports a failed attempt.
-    ///   - makeClient: makes a client, which has no way to its servers if there is a monitor of the network.
+    ///   - makeClient: makes a client, which has no way to its servers if there is a monitor of the network, and whose time is
+    ///     that of a clock if there is one.
     package static func serverRows<Options: ServerOptions, Client: MessagingClient>(
         scheme: String, _ options: Options, quality: ServiceClass, port: @escaping @Sendable (LoopbackBroker) -> Int?,
         failedServer: @escaping @Sendable (Client.Event) -> BrokerURL?,
-        makeClient: @escaping @Sendable (_ urls: [String], Options, NetworkMonitor?) -> Client
+        makeClient: @escaping @Sendable (_ urls: [String], Options, NetworkMonitor?, ManualClock?) -> Client
     ) -> [OptionRow] where Client.Failure: ClientError {
         @Sendable func client(
-            _ servers: String..., network: NetworkMonitor? = nil, _ change: (inout Options) -> Void
+            _ servers: String..., network: NetworkMonitor? = nil, clock: ManualClock? = nil,
+            _ change: (inout Options) -> Void
         ) -> Client {
             var changed = options
             change(&changed)
-            return makeClient(servers.map { "\(scheme)://\($0)" }, changed, network)
+            return makeClient(servers.map { "\(scheme)://\($0)" }, changed, network, clock)
         }
         func networkRow(_ option: String, name: String? = nil) -> OptionRow {
             OptionRow(name ?? "network.\(option)") {
@@ -55,7 +57,7 @@ extension OptionRow {
                     var changed = options
                     changed.serverOrder = order
                     let urls = (0..<10).map { "\(scheme)://s\($0)" }
-                    let client = makeClient(urls, changed, NetworkMonitor())
+                    let client = makeClient(urls, changed, NetworkMonitor(), nil)
                     let events = client.events
                     await #expect(throws: Client.Failure.self) { try await client.connect() }
                     return try await withTimeout(.patience, "an attempt at each server") {
@@ -112,11 +114,23 @@ extension OptionRow {
                 await broker.stop()
             },
             OptionRow("connectTimeout") {
-                let silent = try SilentServer()
-                let client = client("127.0.0.1:\(silent.port)") { $0.connectTimeout = .milliseconds(50) }
-                try await within(.seconds(25)) {
-                    await #expect(throws: Client.Failure.self) { try await client.connect() }
+                let clock = try ManualClock()
+                let broker = try await LoopbackBroker.judged(clock: clock)
+                await broker.freeze()
+                let client = client("127.0.0.1:\(port(broker) ?? 0)", clock: clock) { $0.connectTimeout = .seconds(50) }
+                let states = client.states
+                let connecting = Task { try await client.connect() }
+                for await state in states { if case .connecting = state { break } }
+                await clock.advance(by: .seconds(49))
+                guard case .connecting = client.state else {
+                    Issue.record("\(client.state) before its time is over")
+                    return
                 }
+                await clock.advance(by: .seconds(1))
+                let error = await #expect(throws: Client.Failure.self) { try await connecting.value }
+                #expect(error?.code == .timedOut)
+                await broker.thaw()
+                await broker.stop()
             },
         ]
     }

@@ -27,11 +27,6 @@ public func optionNames(of value: Any, _ prefix: String = "") -> Set<String> {
     Set(Mirror(reflecting: value).children.compactMap { child in child.label.map { prefix + $0.drop { $0 == "_" } } })
 }
 
-/// A check within a time that only an option with an effect can keep.
-public func within(_ time: Duration, _ body: @escaping @Sendable () async throws -> Void) async throws {
-    try await withTimeout(time, "what the option cuts short", body)
-}
-
 /// `#expect` for a condition that takes `try await`, which the macro cannot have inside a closure of a table.
 public func verify(_ holds: Bool, sourceLocation: SourceLocation = #_sourceLocation) {
     #expect(holds, sourceLocation: sourceLocation)

@@ -32,7 +32,8 @@ extension OptionTableTests {
     static let serverRows: [OptionRow] = OptionRow.serverRows(
         scheme: "mqtt", MQTTConfiguration(), quality: .background, port: { $0.ports.mqtt },
         failedServer: { (event: MQTTEvent) in if case .attemptFailed(let server, _) = event { server } else { nil } },
-        makeClient: { (urls, configuration, network) -> MQTTClient in
+        makeClient: { (urls, configuration, network, clock) -> MQTTClient in
+            if let clock { return MQTTClient(urls, configuration: configuration, loop: clock.loop, clock: clock) }
             guard let network else { return MQTTClient(urls, configuration: configuration) }
             return MQTTClient(
                 urls, configuration: configuration, loop: .shared, override: ClientChecks.noNetwork, network: network)

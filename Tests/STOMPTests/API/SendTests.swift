@@ -156,13 +156,28 @@ import Transport
     }
 
     @Test func receiptThatDoesNotComeTimesOut() async throws {
-        try await withBroker { broker in
-            broker.changeFaults { $0.withholdsAcknowledgements = true }
-            let client = try await broker.connected { $0.requestTimeout = .milliseconds(200) }
-            await expectError(.timedOut) { try await client.sendAndConfirm("x", to: "/queue/late") }
-            #expect(client.state.isConnected)
-            await client.disconnect()
+        let clock = try ManualClock()
+        let broker = try await LoopbackBroker.judged(clock: clock)
+        broker.changeFaults { $0.withholdsAcknowledgements = true }
+        var configuration = STOMPConfiguration()
+        configuration.requestTimeout = .seconds(20)
+        let client = STOMPClient(broker.urls.stomp ?? "", configuration: configuration, clock: clock)
+        try await client.connect()
+        let arrivals = broker.arrivals()
+        let isOver = Atomic(false)
+        let sending = Task {
+            defer { isOver.store(true, ordering: .releasing) }
+            try await client.sendAndConfirm("x", to: "/queue/late")
         }
+        _ = await arrivals.first { $0.packet == .stomp(.send) }
+        await clock.advance(by: .seconds(19))
+        let isEarly = isOver.load(ordering: .acquiring)
+        #expect(!isEarly)
+        await clock.advance(by: .seconds(1))
+        await expectError(.timedOut) { try await sending.value }
+        #expect(client.state.isConnected)
+        await client.disconnect()
+        await broker.stop()
     }
 
     @Test func outboxThatIsFullSuspendsTheSender() async throws {

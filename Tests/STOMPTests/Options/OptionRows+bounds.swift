@@ -61,9 +61,7 @@ extension OptionTableTests {
             connection.close()
             await client.disconnect()
         },
-        OptionRow("requestTimeout") {
-            try await within(.seconds(20)) { try await SendTests().receiptThatDoesNotComeTimesOut() }
-        },
+        OptionRow("requestTimeout", shownBy: SendTests.receiptThatDoesNotComeTimesOut),
         OptionRow("acknowledgementTimeout") {
             let clock = try ManualClock()
             let broker = try await LoopbackBroker.judged(clock: clock)

@@ -44,7 +44,8 @@ extension OptionTableTests {
     static let serverRows: [OptionRow] = OptionRow.serverRows(
         scheme: "stomp", STOMPConfiguration(), quality: .responsive, port: { $0.ports.stomp },
         failedServer: { (event: STOMPEvent) in if case .attemptFailed(let server, _) = event { server } else { nil } },
-        makeClient: { (urls, configuration, network) -> STOMPClient in
+        makeClient: { (urls, configuration, network, clock) -> STOMPClient in
+            if let clock { return STOMPClient(urls, configuration: configuration, loop: clock.loop, clock: clock) }
             guard let network else { return STOMPClient(urls, configuration: configuration) }
             return STOMPClient(
                 urls, configuration: configuration, loop: .shared, override: ClientChecks.noNetwork, network: network)
