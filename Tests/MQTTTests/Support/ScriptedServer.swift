@@ -103,6 +103,7 @@ final class ScriptedServer: Sendable {
         var configuration = MQTTConfiguration(clientID: "scripted")
         configuration.reconnect.initialDelay = .milliseconds(10)
         configuration.reconnect.maximumDelay = .milliseconds(50)
+        if clock == nil { configuration.allowSlowMachines() }
         change(&configuration)
         return MQTTClient(urls, configuration: configuration, loop: loop, override: override, clock: clock)
     }

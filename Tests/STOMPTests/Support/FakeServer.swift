@@ -19,6 +19,7 @@ final class FakeServer: Sendable {
         _ change: (inout STOMPConfiguration) -> Void = { _ in }
     ) -> STOMPClient {
         var configuration = STOMPConfiguration.impatient
+        if clock == nil { configuration.allowSlowMachines() }
         change(&configuration)
         return STOMPClient(
             urls, configuration: configuration, loop: clock?.loop ?? .shared,
