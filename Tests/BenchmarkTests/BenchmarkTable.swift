@@ -21,7 +21,7 @@ struct BenchmarkTable {
     /// The lines that it prints.
     static func output(_ arguments: [String]) async throws -> [String] {
         let process = try await ChildProcess.start(Command(program, arguments))
-        let status = try await process.waitForEnd(timeout: .seconds(600))
+        let status = try await process.waitForEnd()
         guard status == .exited(0) else {
             throw Failure(description: "benchmarks ended with \(status): \(process.lines(.errors))")
         }

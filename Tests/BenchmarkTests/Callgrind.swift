@@ -44,7 +44,7 @@ struct Callgrind {
         scratch = try ScratchDirectory("callgrind")
         let copy = scratch.file("program")
         if Command.path(of: "strip") != nil {
-            try await Tool.run("strip", ["-o", copy, program], timeout: .seconds(60)).requireSuccess()
+            try await Tool.run("strip", ["-o", copy, program]).requireSuccess()
             self.program = copy
         } else {
             self.program = program
@@ -70,7 +70,7 @@ struct Callgrind {
                 valgrind,
                 ["--tool=callgrind", "--callgrind-out-file=/dev/null", "--vgdb=no", program] + arguments,
                 environment: environment, directory: scratch.path))
-        let status = try await process.waitForEnd(timeout: .seconds(600))
+        let status = try await process.waitForEnd()
         return Outcome(status, errors: process.lines(.errors))
     }
 }

@@ -4,7 +4,7 @@ import Testing
 // Counts, not times: the same on every machine, and so worth failing for. What the optimiser leaves out is what counts,
 // so that these tests exist in release builds only.
 #if !DEBUG
-    @Suite(.turns(minutes: 10))
+    @Suite(.turns)
     struct GuardTests {
         /// Fails with the figure, which `#expect` leaves out of an expression with `try`.
         private func expect(

@@ -16,7 +16,7 @@ enum EmbeddedProgram {
 
     private static func build(_ script: String) async throws -> ScratchDirectory {
         let folder = try ScratchDirectory("embedded")
-        try await Tool.run(Repository.path(script), [folder.path], timeout: .seconds(900)).requireSuccess()
+        try await Tool.run(Repository.path(script), [folder.path], timeout: .seconds(3_600)).requireSuccess()
         return folder
     }
 

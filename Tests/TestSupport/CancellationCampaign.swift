@@ -71,7 +71,7 @@ public final class CancellationCampaign: Sendable {
     ///
     /// - Parameter silence: how long no call at all may end before those under way count as lost.
     public func run(
-        _ count: Int, silence: Duration = .seconds(120), sourceLocation: SourceLocation = #_sourceLocation,
+        _ count: Int, silence: Duration = .patience, sourceLocation: SourceLocation = #_sourceLocation,
         fault: @escaping @Sendable (inout SeededGenerator) async throws -> Void
     ) async throws {
         let faults = Task {

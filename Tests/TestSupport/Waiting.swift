@@ -9,8 +9,9 @@ public struct TimeoutError: Error, CustomStringConvertible, Sendable {
 
 extension Duration {
     /// The bound on every wait of a test that is not about time: long enough for any loaded machine, so that only a test
-    /// that hangs reaches it. A test that is about speed measures the time itself, or better counts something else.
-    public static var patience: Duration { .seconds(180) }
+    /// that hangs reaches it. `.ci/watched` ends such a test earlier, when no other test begins or ends meanwhile. A test that
+    /// is about speed measures the time itself, or better counts something else.
+    public static var patience: Duration { .seconds(1_200) }
 }
 
 /// Polls `condition` every few milliseconds until it holds.

@@ -9,7 +9,7 @@ import Testing
 /// A plain run has one failure of one set-up; `CAMPAIGN=1 REQUIRE_BROKERS=1 swift test --filter ClusterCampaign` has all
 /// of them, in six minutes. Each prints a row of the table.
 @Suite(
-    "Cluster campaign", .serialized, .turns(minutes: 20),
+    "Cluster campaign", .serialized, .turns,
     Campaign.scale >= 1 ? .requires(.mosquitto, .activeMQWithMQTT, .rabbitMQ) : .requires(.mosquitto))
 struct ClusterCampaignTests {
     enum Failure: String, CustomStringConvertible {

@@ -8,7 +8,7 @@ import Testing
 @Suite(
     .serialized, .requires(.rabbitMQ),
     .enabled(if: Broker.areRequired, "three RabbitMQ nodes take most of a small machine: REQUIRE_BROKERS=1 runs it"),
-    .turns(minutes: 10))
+    .turns)
 struct RabbitMQClusterTests {
     private static let queue = "/queue/confirmed"
     /// What makes a queue live on several nodes.

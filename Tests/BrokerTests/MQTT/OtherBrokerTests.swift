@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// The MQTT sides of RabbitMQ and ActiveMQ, which know 3.1 and 3.1.1.
-@Suite(.serialized, .turns(minutes: 10))
+@Suite(.serialized, .turns)
 struct OtherBrokerTests {
     enum Kind: String, CaseIterable, Sendable {
         case rabbitMQ, activeMQ

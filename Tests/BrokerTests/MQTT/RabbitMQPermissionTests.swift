@@ -4,7 +4,7 @@ import Testing
 
 /// RabbitMQ 3 closes the connection when a client publishes or subscribes to a topic that its user has no permission for:
 /// one such request beside healthy ones.
-@Suite(.serialized, .requires(.rabbitMQ), .turns(minutes: 10))
+@Suite(.serialized, .requires(.rabbitMQ), .turns)
 struct RabbitMQPermissionTests {
     private func client() async throws -> MQTTClient {
         var configuration = MQTTConfiguration(clientID: "test-%%%%")

@@ -6,7 +6,7 @@ import Transport
 @testable import MQTT
 
 /// A Mosquitto that freezes, restarts in the middle of everything, and is killed.
-@Suite(.serialized, .requires(.mosquitto), .turns(minutes: 20))
+@Suite(.serialized, .requires(.mosquitto), .turns)
 struct MosquittoFaultTests {
     private func client(
         _ broker: Mosquitto, _ id: String, _ change: (inout MQTTConfiguration) -> Void = { _ in }

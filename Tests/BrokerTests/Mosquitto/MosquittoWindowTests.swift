@@ -7,7 +7,7 @@ import Transport
 
 /// Mosquitto 2.0.11 sends more messages without an acknowledgement than Receive Maximum allows, after a resumed session and
 /// on a slow link: every message arrives all the same.
-@Suite(.serialized, .requires(.mosquitto), .turns(minutes: 20))
+@Suite(.serialized, .requires(.mosquitto), .turns)
 struct MosquittoWindowTests {
     @Test(arguments: [QoS.atLeastOnce, .exactlyOnce], [1024, 20] as [UInt16])
     func `all messages arrive in order over a link that stalls`(qos: QoS, receiveMaximum: UInt16) async throws {

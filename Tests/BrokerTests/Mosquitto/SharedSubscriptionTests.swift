@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Mosquitto 2.0 resumes a session after its restart, and has forgotten the session's shared subscriptions.
-@Suite(.serialized, .requires(.mosquitto), .turns(minutes: 10))
+@Suite(.serialized, .requires(.mosquitto), .turns)
 struct SharedSubscriptionTests {
     private func client(
         _ broker: Mosquitto, _ id: String, _ version: MQTTVersion,

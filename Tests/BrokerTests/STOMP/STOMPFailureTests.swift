@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Brokers that refuse, freeze, restart and are killed. They are this suite's own.
-@Suite(.serialized, .requires(anyOf: .activeMQ, .rabbitMQ), .turns(minutes: Campaign.scale < 0.1 ? 10 : 20))
+@Suite(.serialized, .requires(anyOf: .activeMQ, .rabbitMQ), .turns)
 struct STOMPFailureTests {
     @Test(arguments: STOMPBroker.usable)
     func wrongPasscodeIsNotTriedAgain(broker: STOMPBroker) async throws {

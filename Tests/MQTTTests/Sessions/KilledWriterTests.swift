@@ -3,7 +3,7 @@ import MQTT
 import TestSupport
 import Testing
 
-@Suite("Session store: a writer that is killed", .serialized, .turns(minutes: 20))
+@Suite("Session store: a writer that is killed", .serialized, .turns)
 struct KilledWriterTests {
     @Test(arguments: ["store", "client"])
     func `nothing accepted is missing and nothing done comes back, wherever it is killed`(mode: String) async throws {

@@ -9,7 +9,7 @@ import Transport
 @testable import MessagingShell
 @testable import STOMP
 
-@Suite("Client: cancellation campaign", .turns(minutes: 60))
+@Suite("Client: cancellation campaign", .turns)
 struct CancellationCampaignTests {
     @Test func `each call of a client ends exactly once, whatever is cancelled and whatever fails`() async throws {
         let dropped = DroppedWaiters.count

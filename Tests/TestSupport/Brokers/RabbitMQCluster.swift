@@ -22,7 +22,7 @@ public final class RabbitMQCluster: Sendable {
             try await Permits.starts.hold {
                 try await first.server.startNow()
                 async let joined: Void = second.server.startNow()
-                _ = await eventually(timeout: .seconds(600), every: .milliseconds(50)) { second.hasJoined }
+                _ = await eventually(every: .milliseconds(50)) { second.hasJoined }
                 try await third.server.startNow()
                 try await joined
             }

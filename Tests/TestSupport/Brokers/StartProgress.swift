@@ -13,7 +13,7 @@ struct StartProgress {
     /// Without progress for that long, a start has failed.
     private static let patience = Duration.patience
     /// A start that takes longer has failed whatever it does.
-    private static let bound = Duration.seconds(900)
+    private static let bound = Duration.seconds(2_700)
     /// An idle virtual machine with its timers uses less in `patience`, a starting one more in a second.
     private static let leastProcessorTime = 2.0
 

@@ -48,7 +48,7 @@ public final class Browser: Sendable {
             try await Permits.starts.hold {
                 let browser = Browser(try await ChildProcess.start(command), profile)
                 // The first answer comes when it has started.
-                _ = try await browser.call("Browser.getVersion", [:], timeout: .seconds(600))
+                _ = try await browser.call("Browser.getVersion", [:])
                 return browser
             }
         }

@@ -111,6 +111,8 @@ public struct ExhaustiveSearch<World: SearchedWorld> {
                 }
             }
             index += 1
+            // A slow machine computes for long between a test's beginning and its end.
+            if index % 5_000 == 0 { AtWork.note("progress", "\(index) states") }
             if parents.count > limit { result.failure = ([], "There are more than \(limit) states.") }
         }
         result.states = parents.count
