@@ -70,7 +70,7 @@ extension Census {
     fileprivate static let kept =
         varying + [
             "FilterTrie.nodes", "MQTTEngineConfiguration.password", "MQTTProperties.encoded",
-            "MQTTRouter.destinations", "MQTTRouter.toForget", "MQTTUnmatchedList.messages", "MQTTWill.payload",
+            "MQTTRouter.destinations", "FilterTable.records", "MQTTUnmatchedList.messages", "MQTTWill.payload",
             "Message.payload", "Message.properties", "Charge.answeredOthers", "Quarantine.known",
             "ReceiptTable.ring", "STOMPHeaders.fields", "ServerRounds.failures", "SendWindow.free",
             "SendWindow.slotOfID", "SendWindow.slots",

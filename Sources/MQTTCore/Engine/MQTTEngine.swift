@@ -47,6 +47,15 @@ public struct MQTTEngine: ~Copyable, Sendable {
         package var isOpen: Bool { self == .connected || self == .leaving }
     }
 
+    /// What waits for ``reconcile(at:into:)``.
+    enum Reconciling: UInt8, Sendable {
+        case nothing
+        /// What is asked for, and messages meanwhile.
+        case requests
+        /// The same, and messages wait for the answers too.
+        case answers
+    }
+
     /// What the next connection uses; while one is open, a change waits for the next, but for the limits of what may be
     /// published in a second, which count at once.
     public var configuration: MQTTEngineConfiguration {
@@ -91,14 +100,10 @@ public struct MQTTEngine: ~Copyable, Sendable {
     var connectSessionExpiry: UInt32 = 0
     /// Whether the session ends with the connection.
     var sessionEndsWithConnection = false
-    /// How far the subscriptions are that have to come before messages on this connection.
-    var subscribingStage = SubscribingStage.done {
+    /// What waits until the caller calls ``reconcile(at:into:)``.
+    var reconciling = Reconciling.nothing {
         didSet { updateMessagesMayLeave() }
     }
-    /// How many of these subscriptions have no SUBACK yet.
-    var unansweredSubscriptions: UInt16 = 0
-    /// How often the caller has yet to call ``subscriptionsSent(at:into:)``, while the stage is `writing`.
-    var missingSubscriptionsSent: UInt32 = 0
     /// Whether some requests have to be sent alone; see ``Quarantine``.
     var isCareful = false {
         didSet { updateMessagesMayLeave() }
@@ -144,6 +149,10 @@ public struct MQTTEngine: ~Copyable, Sendable {
 
     /// What outlives the connection.
     var session = MQTTSession()
+    /// What a client wants to have subscribed. Also outlives the session.
+    var filters = FilterTable() {
+        didSet { updateMessagesMayLeave() }
+    }
     package internal(set) var keepAlive = KeepAlive()
     var acknowledgementWait = AcknowledgementWait()
     var inboundAliases = InboundAliases()
@@ -224,7 +233,7 @@ public struct MQTTEngine: ~Copyable, Sendable {
 
     /// What ``messagesMayLeave`` notes.
     var computedMessagesMayLeave: Bool {
-        phase == .connected && subscribingStage == .done && !isCareful && !isPaced
+        phase == .connected && !messagesWait && !isCareful && !isPaced
     }
 
     /// An engine that resumes a session.
@@ -267,10 +276,7 @@ extension MQTTEngine {
         case .leaving: return leaving.value?.deadline ?? .max
         case .connecting, .deciding: return min(connectDeadline, authentication.deadline)
         case .connected:
-            // Not by way of a copy of the window, which is large.
-            let request = session.window.requests.first
-            let late = request < 0 ? Int64.max : session.window.slots[Int(request)].time
-            return min(keepAlive.deadline, late, authenticationDue)
+            return min(keepAlive.deadline, filters.deadline, authenticationDue)
         }
     }
 
