@@ -2,8 +2,8 @@ import MQTTCore
 import MessagingShell
 import MessagingWire
 
-/// Which subscriptions the messages of a topic go to, and which filters are subscribed at the server. On the loop's
-/// thread only. `MQTTRouter+copies.swift` chooses one of several copies of a message.
+/// Which subscriptions the messages of a topic go to, and which subscriptions want a filter. On the loop's thread
+/// only. `MQTTRouter+copies.swift` chooses one of several copies of a message.
 final class MQTTRouter {
     /// The routes that topics have in common.
     struct Destination {

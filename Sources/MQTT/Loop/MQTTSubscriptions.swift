@@ -5,8 +5,8 @@ import Transport
 
 /// The subscriptions of a client: where received messages go, and what the server is to send.
 ///
-/// This file and `MQTTSubscriptions+requests.swift`, which writes SUBSCRIBE and UNSUBSCRIBE and handles the responses, run
-/// on the loop's thread; `MQTTSubscriptions+calls.swift` runs on the callers' tasks.
+/// This file and `MQTTSubscriptions+requests.swift`, which handles the answers to SUBSCRIBE and UNSUBSCRIBE, run on the loop's
+/// thread; `MQTTSubscriptions+calls.swift` runs on the callers' tasks.
 final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
     // Sendable because the `var`s are used on the loop's thread only, and the rest is constant or locked.
 

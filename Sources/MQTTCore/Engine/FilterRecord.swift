@@ -192,7 +192,7 @@ struct FilterRecord: Sendable, Equatable {
             asking = nil
         case (.unsubscribe, .none): inFlight = .unsubscribe(token: token)
         case (.subscribe, .none), (.subscribe, .unclaimed), (.unsubscribe, .unclaimed), (.unsubscribe, .options):
-            assert(false, "A request asks for what nobody wants.")
+            assert(false, "A request asks for what is not wanted.")
         }
     }
 
@@ -204,7 +204,7 @@ struct FilterRecord: Sendable, Equatable {
             refuse(options)
         case (.unsubscribe, .none): server = .late
         case (.subscribe, .none), (.subscribe, .unclaimed), (.unsubscribe, .unclaimed), (.unsubscribe, .options):
-            assert(false, "A request asks for what nobody wants.")
+            assert(false, "A request asks for what is not wanted.")
         }
     }
 

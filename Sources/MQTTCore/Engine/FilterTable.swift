@@ -25,6 +25,8 @@ struct FilterTable: Sendable {
     var asksSingly = false
 
     var isEmpty: Bool { records.isEmpty }
+    /// Whether there is nothing to remember, as in a table that was made just now.
+    var isNew: Bool { records.isEmpty && changed.isEmpty && first.isEmpty && nextToken == 1 && !asksSingly }
 
     subscript(filter: String) -> FilterRecord? { records[ByteKey(filter)] }
 
@@ -280,7 +282,9 @@ struct FilterTable: Sendable {
 
     private mutating func noteAllChanged() {
         changed = records.keys.map { $0 }
-        if changed.count > 1 { changed = records.sorted { $0.value.number < $1.value.number }.map { $0.key } }
+        guard changed.count > 1 else { return }
+        // Filters that were only unsubscribed have no number.
+        changed = records.sorted { ($0.value.number, $0.key) < ($1.value.number, $1.key) }.map { $0.key }
     }
 
     // MARK: Invariants

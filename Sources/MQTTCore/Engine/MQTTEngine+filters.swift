@@ -43,6 +43,7 @@ extension MQTTEngine {
     @discardableResult
     package mutating func forget(_ filter: String, _ properties: MQTTProperties = []) -> Bool {
         filters.change(filter) { $0.unwant(properties) }
+        forgetChangesWhenClosed()
         return filters[filter] != nil
     }
 
@@ -109,7 +110,13 @@ extension MQTTEngine {
     }
 
     /// The client stops: the server keeps the filter for the next subscription, if it may have it for longer than was asked for.
-    package mutating func stop(_ filter: String) { filters.change(filter) { $0.stop() } }
+    package mutating func stop(_ filter: String) {
+        filters.change(filter) { $0.stop() }
+        forgetChangesWhenClosed()
+    }
+
+    /// The next connection looks at all filters.
+    private mutating func forgetChangesWhenClosed() { if phase == .closed { filters.forgetChanges() } }
 
     /// Whether the server may have the filter for a subscription that ended with the client.
     package func isUnclaimed(_ filter: String) -> Bool { filters[filter]?.wanted == .unclaimed }
@@ -157,6 +164,7 @@ extension MQTTEngine {
     /// The only function that writes SUBSCRIBE and UNSUBSCRIBE. False if messages have to wait for what is left.
     mutating func writeDue(at now: Int64, into effects: inout MQTTEffects) -> Bool {
         if isCareful && quarantine.isWaiting { return false }
+        if !session.window.hasFreeIDs { filters.nothingComesFirst() }
         if filters.hasChanges && !sendsSingly && session.window.hasFreeIDs {
             var due = filters.takeDue(hasOptions: version.hasProperties)
             if isCareful {

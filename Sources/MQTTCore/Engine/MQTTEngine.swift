@@ -23,10 +23,10 @@ import MessagingWire
 /// armed. Late, early and repeated timeouts are harmless. When ``shouldClose`` is true, close the connection
 /// once ``output`` is written, and report ``connectionClosed(at:into:)``.
 ///
-/// Tokens are integers of the caller's choice. A publish of QoS 1 or 2 ends with exactly one
-/// ``MQTTPublishCompletion``, over however many connections; a request ends with its completion or with
-/// ``MQTTEngineEvent/Kind/requestFailed(token:)`` when its connection ends. A caller that no longer waits does nothing:
-/// the packet identifier stays taken until the acknowledgement [MQTT 5.0 2.2.1-3].
+/// The token of a publish is an integer of the caller's choice. A publish of QoS 1 or 2 ends with exactly one
+/// ``MQTTPublishCompletion``, over however many connections; a SUBSCRIBE or UNSUBSCRIBE ends with its completion or with
+/// ``MQTTEngineEvent/Kind/requestFailed(_:)`` when its connection ends. A caller that no longer waits does nothing: the packet
+/// identifier stays taken until the acknowledgement [MQTT 5.0 2.2.1-3].
 public struct MQTTEngine: ~Copyable, Sendable {
     /// The state of a connection.
     public enum Phase: UInt8, Sendable {
@@ -150,9 +150,24 @@ public struct MQTTEngine: ~Copyable, Sendable {
     /// What outlives the connection.
     var session = MQTTSession()
     /// What a client wants to have subscribed. Also outlives the session.
-    var filters = FilterTable() {
-        didSet { updateMessagesMayLeave() }
+    var filters: FilterTable {
+        _read {
+            if filterTables.isEmpty { yield FilterTable() } else { yield filterTables[0] }
+        }
+        _modify {
+            defer { updateMessagesMayLeave() }
+            if filterTables.isEmpty {
+                var made = FilterTable()
+                yield &made
+                if !made.isNew { filterTables = [made] }
+            } else {
+                yield &filterTables[0]
+            }
+        }
     }
+    /// The table, once there is anything to remember: most connections are idle and have no subscription. An array, which is
+    /// changed in place, unlike what is ``Boxed``.
+    private var filterTables: [FilterTable] = []
     package internal(set) var keepAlive = KeepAlive()
     var acknowledgementWait = AcknowledgementWait()
     var inboundAliases = InboundAliases()
