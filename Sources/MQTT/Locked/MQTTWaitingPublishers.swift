@@ -241,7 +241,7 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
             }
         }
         if afterLock.work.effects.queueHasRoom { takeQueueWaiters(into: afterLock) }
-        assert(queueWaiters.count == 0 || engine.owesRoomNotice, "A caller waits for room that the engine will not report.")
+        assert(queueWaiters.count == 0 || engine.owesRoomNotice, "A caller waits for room, and will not be told of it.")
     }
 
     /// The callers that wait for room in the queue try again: there is some, or the connection has ended, without which
