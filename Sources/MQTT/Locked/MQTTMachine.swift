@@ -216,11 +216,9 @@ struct MQTTMachine: ClientMachine, ~Copyable {
 
     // MARK: What the loop reports
 
-    /// Asks the server for what is wanted.
-    mutating func reconcile(at now: Int64, into afterLock: MQTTAfterLock) {
-        // A connection that only discards a session asks for nothing.
-        guard !onlyDiscards else { return }
-        engine.reconcile(at: now, into: &afterLock.work.effects)
+    /// Every subscription that has to precede the messages of a new connection is written.
+    mutating func subscriptionsSent(at now: Int64, into afterLock: MQTTAfterLock) {
+        engine.subscriptionsSent(at: now, into: &afterLock.work.effects)
         collectApart(at: now, into: afterLock)
     }
 

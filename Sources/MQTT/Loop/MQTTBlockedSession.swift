@@ -7,10 +7,17 @@ struct MQTTBlockedSession {
     /// Connections in a row that such a packet may end.
     static let maximumRepetitions = 3
 
+    /// A packet that broke the protocol.
+    struct Refused {
+        let packet: MQTTRefusedPacket
+        /// The filters of the SUBSCRIBE that it answers.
+        let filters: [String]
+    }
+
     /// Made for the first such packet; few clients ever receive one.
     private final class Record {
         /// The packet that broke the protocol on this connection.
-        var refused: MQTTRefusedPacket?
+        var refused: Refused?
         var last: (packet: MQTTRefusedPacket, violation: MQTTProtocolError)?
         var repetitions = 0
     }
@@ -20,11 +27,11 @@ struct MQTTBlockedSession {
     var isResumed = false
 
     /// The packet that broke the protocol on this connection.
-    var refused: MQTTRefusedPacket? { record?.refused }
+    var refused: Refused? { record?.refused }
 
-    mutating func refused(_ packet: MQTTRefusedPacket) {
+    mutating func refused(_ packet: MQTTRefusedPacket, filters: [String]) {
         let record = record ?? Record()
-        record.refused = packet
+        record.refused = Refused(packet: packet, filters: filters)
         self.record = record
     }
 
@@ -41,9 +48,9 @@ struct MQTTBlockedSession {
             record.repetitions = 0
             return nil
         }
-        let isSame = record.last.map { $0.packet == refused && $0.violation == violation } ?? false
+        let isSame = record.last.map { $0.packet == refused.packet && $0.violation == violation } ?? false
         record.repetitions = isSame ? record.repetitions + 1 : 1
-        record.last = (refused, violation)
+        record.last = (refused.packet, violation)
         guard record.repetitions >= Self.maximumRepetitions else { return nil }
         record.repetitions = 0
         return MQTTError(violation, refused, repeatedBy: MQTTError.name(of: server), isResumed: isResumed)

@@ -84,10 +84,7 @@ extension MQTTEngine {
         guard phase.isOpen else { throw .cannotSend("DISCONNECT", in: phase) }
         if version.hasProperties { try checkDisconnect(reason: reason, properties: properties) }
         connectionEnd = .unrelated
-        reconciling = .nothing
-        filters.nothingComesFirst()
-        // Nothing more is asked for.
-        filters.forgetChanges()
+        subscribingStage = .done
         pump(at: now, into: &effects)
         // It was leaving, and DISCONNECT has left.
         guard phase != .closing else { return }

@@ -48,22 +48,22 @@ extension MQTTEngine {
             session.isHeld = true
             session.doubt = .connectUnanswered
         }
-        let (unanswered, lone) = (findUnanswered(), findLone())
-        let verdict = isServer ? nil : judgeEnd(unanswered, isWritten: output.isEmpty, at: now)
+        let (unanswered, request) = (findUnanswered(), session.window.lone)
+        let isWritten = output.isEmpty
         phase = .closed
         leaving.value = nil
-        reconciling = .nothing
+        subscribingStage = .done
         output.removeAll(keepingCapacity: true)
         largePayload = nil
         outputEmptied()
         wasHeldUp = keepAlive.isHeldUp(at: now)
         keepAlive.stop()
-        for id in filters.identifiers { session.window.releaseRequestID(id) }
-        let failed = filters.connectionLost(refused: verdict == .refused ? lone?.request : nil)
+        while let index = session.window.anyRequest {
+            effects.report(.requestFailed(token: session.window.slots[Int(index)].token))
+            session.window.finishRequest(index)
+        }
         session.connectionClosed()
-        if let verdict, let lone { report(verdict, on: lone, &effects) }
-        // After what tells why.
-        for request in failed { effects.report(.requestFailed(request)) }
+        if !isServer { judgeEnd(unanswered, of: request, isWritten: isWritten, at: now, into: &effects) }
         heldPackets = []
         opening.value = nil
         if sessionEndsWithConnection { session.isHeld = false }
@@ -187,28 +187,16 @@ extension MQTTEngine {
         acknowledgementWait.start(timeout: options.value.acknowledgementTimeout, at: now)
         phase = .connected
         connectionEnd = .closed
-        // What is wanted precedes the messages of the connection. A caller that reacts to refusals asks for it itself.
-        sessionBegan(continues: continuesSession, isInDoubt: mayBeAnother)
+        beginSubscribing()
         beginCarefully(at: now)
-        if options.value.subscribesAgainAfterRefusals { reconciling = .answers } else { expectAnswers() }
         effects.report(
             .connected(
                 MQTTConnectionInfo(
                     version: version, sessionPresent: sessionPresent, clientID: clientID,
                     keepAlive: seconds, sessionExpiry: sessionExpiry, limits: limits, properties: properties,
-                    sessionMayBeAnother: mayBeAnother, continuesSession: continuesSession)))
+                    sessionMayBeAnother: mayBeAnother)))
         beginSession(continues: continuesSession, at: now, into: &effects)
         pump(at: now, into: &effects)
-    }
-
-    /// Which of the wanted filters the server has.
-    private mutating func sessionBegan(continues: Bool, isInDoubt: Bool) {
-        guard !filters.isEmpty else { return }
-        guard continues else { return filters.sessionIsAbsent() }
-        filters.sessionContinues(
-            isInDoubt: isInDoubt || options.value.resubscribesWithSessionPresent,
-            // Before 5.0 the server does not report what it allows, and would repeat its retained messages for nothing.
-            allowed: version.hasProperties ? limits.maximumQoS : nil)
     }
 
     private mutating func beginSession(continues: Bool, at now: Int64, into effects: inout MQTTEffects) {

@@ -408,13 +408,13 @@ struct SessionTests {
         let pair = EnginePair.persistent()
         pair.serverAnswers = true
         try pair.connect()
-        try pair.client.engine.subscribe([.init(filter: "a")], at: pair.now)
-        try pair.client.engine.unsubscribe(["b"], at: pair.now)
+        try pair.client.engine.subscribe([.init(filter: "a")], token: 7, at: pair.now)
+        try pair.client.engine.unsubscribe(["b"], token: 8, at: pair.now)
         pair.cut()
         let failed = pair.client.events.compactMap { event -> UInt64? in
-            if case .requestFailed(let request) = event { request.token } else { nil }
+            if case .requestFailed(let token) = event { token } else { nil }
         }
-        #expect(failed == [1, 2])
+        #expect(failed == [7, 8])
     }
 
     @Test func `a discarded session reports every message`() throws {

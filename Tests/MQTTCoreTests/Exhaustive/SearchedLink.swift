@@ -85,8 +85,8 @@ final class SearchedLink: SearchedWorld {
     private var lossesLeft: Int
     private var serverForgets = false
     private var isCompleting = false
-    /// How many SUBACK packets of this connection are awaited, and whether a PUBLISH has left on it.
-    private var (awaitedSubacks, hasPublished) = (0, false)
+    /// SUBACK of this connection arrived, or none is awaited.
+    private var isSubscribed = true
     private var problems: [String] = []
 
     // The client's store: what it was given, how much of that it has, and how much it had when the process began.
@@ -97,7 +97,7 @@ final class SearchedLink: SearchedWorld {
 
     init(_ scenario: Scenario) {
         self.scenario = scenario
-        client = Self.client(scenario, MQTTSession())
+        client = MQTTEngine(configuration: Self.clientConfiguration(scenario))
         var configuration = MQTTEngineConfiguration(role: .server)
         configuration.receiveMaximum = scenario.window
         configuration.maximumInFlight = scenario.window
@@ -110,15 +110,6 @@ final class SearchedLink: SearchedWorld {
         lossesLeft = scenario.losses
     }
 
-    private static func client(_ scenario: Scenario, _ session: MQTTSession) -> MQTTEngine {
-        var client = MQTTEngine(configuration: clientConfiguration(scenario), session: session)
-        guard scenario.subscribesFirst else { return client }
-        for filter in ["d", "e"] {
-            client.want(MQTTSubscriptionRequest(filter: filter), identifier: 0, [], mayBeHeld: client.holdsSession)
-        }
-        return client
-    }
-
     private static func clientConfiguration(_ scenario: Scenario) -> MQTTEngineConfiguration {
         var configuration = MQTTEngineConfiguration(role: .client, version: scenario.version, clientID: "c")
         configuration.cleanStart = false
@@ -129,8 +120,7 @@ final class SearchedLink: SearchedWorld {
         configuration.outboundTopicAliasMaximum = 0
         configuration.keepAlive = 0
         configuration.persists = scenario.dies
-        configuration.subscribesAgainAfterRefusals = scenario.subscribesFirst
-        configuration.maximumFiltersPerRequest = 1
+        configuration.subscribesFirst = scenario.subscribesFirst
         configuration.queuesQoS0WhileDisconnected = true
         return configuration
     }
@@ -220,7 +210,7 @@ final class SearchedLink: SearchedWorld {
         } catch {
             problems.append("no connection could be opened: \(error)")
         }
-        (awaitedSubacks, hasPublished) = (0, false)
+        isSubscribed = !scenario.subscribesFirst
         collectRecords()
     }
 
@@ -237,7 +227,7 @@ final class SearchedLink: SearchedWorld {
         down.connectionClosed()
         // The others come again.
         pending.removeAll { !client.awaitsAnswer($0.delivery) }
-        (awaitedSubacks, hasPublished) = (0, false)
+        isSubscribed = true
     }
 
     // MARK: The store
@@ -290,7 +280,7 @@ final class SearchedLink: SearchedWorld {
         if key(of: session) != key(of: MQTTSession(restoring: image.records, token: token)) {
             problems.append("the shortest log restores another session")
         }
-        client = Self.client(scenario, session)
+        client = MQTTEngine(configuration: Self.clientConfiguration(scenario), session: session)
         up.senderDied(records: records)
         down.receiverDied(records: records)
         pending = []
@@ -356,8 +346,7 @@ final class SearchedLink: SearchedWorld {
             let qos = QoS(rawValue: packet[0] >> 1 & 3)!
             let isDuplicate = packet[0] & 8 != 0
             if isUp {
-                if awaitedSubacks > 0 { problems.append("PUBLISH left before SUBACK") }
-                hasPublished = true
+                if !isSubscribed { problems.append("PUBLISH left before SUBACK") }
                 up.sent(index, qos, isDuplicate: isDuplicate, id, storedRecords: scenario.dies ? stored : .max)
             } else {
                 down.sent(index, qos, isDuplicate: isDuplicate, id, storedRecords: .max)
@@ -370,9 +359,6 @@ final class SearchedLink: SearchedWorld {
             } else {
                 up.acknowledging(type, id, storedRecords: 0)
             }
-        case .subscribe:
-            awaitedSubacks += 1
-            if hasPublished { problems.append("PUBLISH left before SUBSCRIBE") }
         default: break
         }
     }
@@ -402,7 +388,7 @@ final class SearchedLink: SearchedWorld {
         case .connack:
             // 3.1 has no Session Present: the client takes the session for granted.
             up.connected(sessionPresent: scenario.version == .v3_1 || packet[2] & 1 == 1)
-        case .suback: awaitedSubacks -= 1
+        case .suback: isSubscribed = true
         default: break
         }
     }
@@ -439,7 +425,12 @@ final class SearchedLink: SearchedWorld {
         switch event {
         case .connected:
             guard scenario.subscribesFirst else { return }
-            client.reconcile(at: now, into: &effects)
+            do {
+                try client.subscribe([MQTTSubscriptionRequest(filter: "d")], token: 0, at: now)
+            } catch {
+                problems.append("SUBSCRIBE was refused: \(error)")
+            }
+            client.subscriptionsSent(at: now, into: &effects)
             perform(atClient: true, [])
         case .sessionLost(_, let possibleDuplicates): up.sessionLost(possibleDuplicates)
         case .subscribeCompleted, .requestFailed: break
@@ -528,8 +519,7 @@ final class SearchedLink: SearchedWorld {
     func write(into writer: inout StateWriter) {
         writer.put(breaksLeft)
         writer.put(lossesLeft)
-        writer.put(serverForgets, hasPublished)
-        writer.put(awaitedSubacks)
+        writer.put(serverForgets, isSubscribed)
         client.write(into: &writer) { $0.isEmpty ? -1 : Int($0[0]) }
         writer.put(toServer.count)
         for packet in toServer { write(packet, up: true, &writer) }
