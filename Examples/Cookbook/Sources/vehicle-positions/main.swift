@@ -20,6 +20,8 @@ await recipe(
             try await withThrowingTaskGroup(of: Void.self) { group in
                 if vehicles > 0 { group.addTask { try await publishPositions(of: vehicles, with: client) } }
                 group.addTask { try await show(positions, limit: limit) }
+                // A broker of MQTT 3.1.1 refuses a message by ending the connection, and the client would try for ever.
+                group.addTask { for await case .requestPassedOver(let error) in client.events { throw error } }
                 // The first that ends has shown enough, unless the feed fails.
                 try await group.next()
                 group.cancelAll()
