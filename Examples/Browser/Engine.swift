@@ -24,6 +24,8 @@ final class Page {
         // Browsers let the timers of a page that is not shown run once a minute.
         configuration.keepAlive = 180
         engine = MQTTEngine(configuration: configuration)
+        // Each connection subscribes it if the server does not have it. The filter is valid.
+        try? engine.want(.init(filter: "page/#", qos: .atLeastOnce))
     }
 
     func opened(at now: Int64) {
@@ -79,14 +81,7 @@ final class Page {
     /// Does what the engine asks for.
     private func settle(at now: Int64) {
         for event in effects.events {
-            guard case .connected(let info) = event.kind else { continue }
-            delay = 250
-            guard !info.sessionPresent else { continue }
-            do throws(MQTTUsageError) {
-                try engine.subscribe([.init(filter: "page/#", qos: .atLeastOnce)], token: 0, at: now)
-            } catch {
-                host_close()
-            }
+            if case .connected = event.kind { delay = 250 }
         }
         for completion in effects.completions where completion.outcome == .acknowledged {
             acknowledged += 1

@@ -40,6 +40,9 @@ struct Sensor: ~Copyable {
         configuration.maximumQueuedMessages = 64
         configuration.maximumQueuedBytes = 4096
         engine = MQTTEngine(configuration: configuration)
+        // Each connection subscribes it if the server does not have it.
+        let lamp = MQTTSubscriptionRequest(filter: "sensor/lamp", qos: .atLeastOnce)
+        do throws(MQTTUsageError) { try engine.want(lamp) } catch { leave(2) }
     }
 
     /// The loop of "Bring your own transport": what happened goes into the engine, what it wants done comes out.
@@ -89,15 +92,7 @@ struct Sensor: ~Copyable {
             isLampOn = bytes[message.payload].elementsEqual([UInt8(ascii: "1")])
             engine.acknowledge(message.delivery, at: now)
         }
-        for event in effects.events {
-            if case .connected(let info) = event.kind, !info.sessionPresent { subscribe(at: now) }
-        }
         effects.removeAll()
-    }
-
-    private mutating func subscribe(at now: Int64) {
-        let lamp = MQTTSubscriptionRequest(filter: "sensor/lamp", qos: .atLeastOnce)
-        do throws(MQTTUsageError) { try engine.subscribe([lamp], token: 0, at: now) } catch { leave(2) }
     }
 
     /// Publishes the number of the reading, the temperature, the lamp and the memory in use.

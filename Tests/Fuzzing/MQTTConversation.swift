@@ -133,8 +133,9 @@ enum MQTTConversation {
 
     /// Requests and messages that wait for their answers.
     private static func prepareClient(_ end: inout End) throws {
-        try end.engine.subscribe([MQTTSubscriptionRequest(filter: "a/#", qos: .exactlyOnce)], token: 1, at: 1)
-        try end.engine.unsubscribe(["b"], token: 2, at: 1)
+        try end.engine.want(MQTTSubscriptionRequest(filter: "a/#", qos: .exactlyOnce))
+        try end.engine.unwant("b")
+        end.engine.reconcile(at: 1, into: &end.effects)
         for (index, qos) in [QoS.atLeastOnce, .atLeastOnce, .exactlyOnce, .exactlyOnce].enumerated() {
             _ = try end.engine.publish(topic: "a", payload: [1], qos: qos, token: UInt64(3 + index), at: 1)
         }

@@ -65,12 +65,13 @@ extension Census {
     static let varying = ["Entry.topic", "InboundAliases.entries", "OutboundAliases.entries", "PacketIDBits.words"]
 
     /// What a client without a connection may keep: empty slots, the first node or number, which every table has, what the
-    /// next CONNECT forgets, filters that a server may still have, messages that wait for a subscription, why servers of a round failed, the last
-    /// credentials, and the names that a server refuses, of which Quarantine remembers a hundred at most.
+    /// next CONNECT forgets, filters that a server may still have, messages that wait for a subscription, why servers of a
+    /// round failed, the last credentials, and the names that a server refuses, of which Quarantine remembers a hundred at most.
     fileprivate static let kept =
         varying + [
             "FilterTrie.nodes", "MQTTEngineConfiguration.password", "MQTTProperties.encoded",
-            "MQTTRouter.destinations", "MQTTRouter.toForget", "MQTTUnmatchedList.messages", "MQTTWill.payload",
+            "MQTTRouter.destinations", "FilterTable.records", "MQTTUnmatchedList.messages",
+            "MQTTWill.payload",
             "Message.payload", "Message.properties", "Charge.answeredOthers", "Quarantine.known",
             "ReceiptTable.ring", "STOMPHeaders.fields", "ServerRounds.failures", "SendWindow.free",
             "SendWindow.slotOfID", "SendWindow.slots",

@@ -36,7 +36,7 @@ extension MQTTError {
     ///   - server: the server's name, if the packet has come on enough connections in a row to end the attempts.
     ///   - isResumed: whether the server has the packet in the session.
     init(
-        _ violation: MQTTProtocolError, _ refused: MQTTBlockedSession.Refused?, repeatedBy server: String? = nil,
+        _ violation: MQTTProtocolError, _ refused: MQTTRefusedPacket?, repeatedBy server: String? = nil,
         isResumed: Bool = false
     ) {
         let what = refused.map { Self.name($0, violation) }
@@ -50,7 +50,7 @@ extension MQTTError {
         } else {
             intro = "The server broke the MQTT protocol" + (what.map { " with \($0)" } ?? "")
         }
-        let isPublish = refused?.packet.type == .publish
+        let isPublish = refused?.type == .publish
         var advice = Self.advice(onAccepted: violation, refused)
         if server != nil, isResumed { advice.append("Discard the session with discardSession() or cleanStart.") }
         if server != nil, !isResumed, isPublish {
@@ -63,23 +63,23 @@ extension MQTTError {
     }
 
     /// The name of a packet that broke the protocol.
-    private static func name(_ refused: MQTTBlockedSession.Refused, _ violation: MQTTProtocolError) -> String {
-        switch refused.packet.type {
+    private static func name(_ refused: MQTTRefusedPacket, _ violation: MQTTProtocolError) -> String {
+        switch refused.type {
         // Its topic may not have arrived.
-        case .publish where refused.packet.topic.isEmpty && violation.reasonCode == .packetTooLarge: return "a message"
-        case .publish where refused.packet.topic.isEmpty: return "a message without a topic"
-        case .publish: return "a message to the topic '\(OneLine.text(refused.packet.topic))'"
+        case .publish where refused.topic.isEmpty && violation.reasonCode == .packetTooLarge: return "a message"
+        case .publish where refused.topic.isEmpty: return "a message without a topic"
+        case .publish: return "a message to the topic '\(OneLine.text(refused.topic))'"
         case .suback where !refused.filters.isEmpty:
             let filters = refused.filters.prefix(8).map { "'\(OneLine.text($0))'" }.joined(separator: ", ")
             let rest = refused.filters.count - 8
             return "SUBACK for \(filters)" + (rest > 0 ? " and \(rest) more" : "")
-        default: return "\(refused.packet.type)"
+        default: return "\(refused.type)"
         }
     }
 
     /// What to do about a server that broke the protocol after it had accepted the connection: it speaks MQTT.
     private static func advice(
-        onAccepted violation: MQTTProtocolError, _ refused: MQTTBlockedSession.Refused?
+        onAccepted violation: MQTTProtocolError, _ refused: MQTTRefusedPacket?
     ) -> [String] {
         switch violation.reasonCode {
         case .receiveMaximumExceeded: return [adviceOnReceiveMaximum]
@@ -87,7 +87,7 @@ extension MQTTError {
         case .packetTooLarge: return []
         default: break
         }
-        if refused?.packet.isDroppable == true {
+        if refused?.isDroppable == true {
             return ["Set dropsInvalidMessages to acknowledge and drop such messages."]
         }
         if violation.isAboutTopicAlias {

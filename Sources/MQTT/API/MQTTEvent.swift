@@ -30,7 +30,7 @@ public enum MQTTEvent: ClientEvent {
     case connectionLost(MQTTError)
     /// The server granted a new subscription to this filter, with this reason code.
     case subscribed(filter: String, MQTTReasonCode)
-    /// The client has sent UNSUBSCRIBE for this filter.
+    /// The server has answered UNSUBSCRIBE for this filter.
     case unsubscribed(filter: String)
     /// The server granted a subscription after a reconnect, with this reason code.
     case resubscribed(filter: String, MQTTReasonCode)

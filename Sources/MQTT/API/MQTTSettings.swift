@@ -23,7 +23,6 @@ final class MQTTSettings: Sendable {
     let fallbackVersions: [MQTTVersion]
     let maximumOutboxBytes: Int
     let maximumUnreadBytes: Int
-    let maximumFiltersPerRequest: Int
     let keepAlive: Duration
     let sessionExpiry: Duration
     /// Nil for the default of the version.
@@ -31,7 +30,6 @@ final class MQTTSettings: Sendable {
     let serverOrder: ServerOrder
     let queueOverflow: MQTTConfiguration.QueueOverflow
     let queuesQoS0WhileOffline: Bool
-    let resubscribesWithSessionPresent: Bool
     let followsRedirects: Bool
     let usesNetworkMonitor: Bool
 
@@ -91,14 +89,12 @@ final class MQTTSettings: Sendable {
         // At least 1: an outbox that is full when it is empty would never have room.
         maximumOutboxBytes = max(1, options.maximumOutboxBytes)
         maximumUnreadBytes = options.maximumUnreadBytes
-        maximumFiltersPerRequest = max(1, options.maximumFiltersPerRequest)
         maximumInFlight = options.maximumInFlight
         keepAlive = options.keepAlive
         sessionExpiry = options.sessionExpiry
         serverOrder = options.serverOrder
         queueOverflow = options.queueOverflow
         queuesQoS0WhileOffline = options.queuesQoS0WhileOffline
-        resubscribesWithSessionPresent = options.resubscribesWithSessionPresent
         followsRedirects = options.followsRedirects
         usesNetworkMonitor = options.usesNetworkMonitor
     }
@@ -123,7 +119,8 @@ final class MQTTSettings: Sendable {
         engine.republishesAfterSessionLoss = options.republishesAfterSessionLoss
         engine.topicAliasMaximum = options.topicAliasMaximum
         engine.outboundTopicAliasMaximum = options.outboundTopicAliasMaximum
-        engine.subscribesFirst = true
+        engine.maximumFiltersPerRequest = options.maximumFiltersPerRequest
+        engine.resubscribesWithSessionPresent = options.resubscribesWithSessionPresent
         engine.subscribesAgainAfterRefusals = true
         engine.dropsInvalidMessages = options.dropsInvalidMessages
         engine.maximumQueuedMessages = options.maximumQueuedMessages

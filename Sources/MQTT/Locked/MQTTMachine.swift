@@ -216,9 +216,11 @@ struct MQTTMachine: ClientMachine, ~Copyable {
 
     // MARK: What the loop reports
 
-    /// Every subscription that has to precede the messages of a new connection is written.
-    mutating func subscriptionsSent(at now: Int64, into afterLock: MQTTAfterLock) {
-        engine.subscriptionsSent(at: now, into: &afterLock.work.effects)
+    /// Asks the server for what is wanted.
+    mutating func reconcile(at now: Int64, into afterLock: MQTTAfterLock) {
+        // A connection that only discards a session asks for nothing.
+        guard !onlyDiscards else { return }
+        engine.reconcile(at: now, into: &afterLock.work.effects)
         collectApart(at: now, into: afterLock)
     }
 

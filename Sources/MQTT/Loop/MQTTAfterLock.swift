@@ -32,6 +32,7 @@ final class MQTTAfterLock: LinkAfterLock {
     }
 
     func perform(_ bytes: RawSpan) {
+        let refusing = work.effects.events.contains { $0.kind.isRefusalOfFilter } ? work.core : nil
         if let core = work.core {
             // A new connection is handled before its first messages are delivered, all other events after.
             for event in work.effects.events where Self.isConnected(event) { core.handle(event.kind) }
@@ -60,6 +61,8 @@ final class MQTTAfterLock: LinkAfterLock {
         work.batchEnds.drain { $0.resume() }
         work.queueWaiters.resume(returning: ())
         work.clear()
+        // Once, when all that was refused is known: the subscriptions that are left may want something else.
+        refusing?.subscriptions.reconcile()
     }
 
     /// Reports if the server can send no more because messages were not acknowledged manually.
@@ -164,5 +167,16 @@ struct MQTTWork: ~Copyable {
         hasPinged = false
         connectFailure = nil
         closed = nil
+    }
+}
+
+extension MQTTEngineEvent.Kind {
+    /// Whether the engine waits until the client has told it what is wanted instead.
+    fileprivate var isRefusalOfFilter: Bool {
+        switch self {
+        case .subscribeCompleted(_, let codes, _): codes.contains { $0.isError }
+        case .requestLate, .requestNotWritten: true
+        default: false
+        }
     }
 }

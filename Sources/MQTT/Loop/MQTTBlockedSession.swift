@@ -7,17 +7,10 @@ struct MQTTBlockedSession {
     /// Connections in a row that such a packet may end.
     static let maximumRepetitions = 3
 
-    /// A packet that broke the protocol.
-    struct Refused {
-        let packet: MQTTRefusedPacket
-        /// The filters of the SUBSCRIBE that it answers.
-        let filters: [String]
-    }
-
     /// Made for the first such packet; few clients ever receive one.
     private final class Record {
         /// The packet that broke the protocol on this connection.
-        var refused: Refused?
+        var refused: MQTTRefusedPacket?
         var last: (packet: MQTTRefusedPacket, violation: MQTTProtocolError)?
         var repetitions = 0
     }
@@ -27,11 +20,11 @@ struct MQTTBlockedSession {
     var isResumed = false
 
     /// The packet that broke the protocol on this connection.
-    var refused: Refused? { record?.refused }
+    var refused: MQTTRefusedPacket? { record?.refused }
 
-    mutating func refused(_ packet: MQTTRefusedPacket, filters: [String]) {
+    mutating func refused(_ packet: MQTTRefusedPacket) {
         let record = record ?? Record()
-        record.refused = Refused(packet: packet, filters: filters)
+        record.refused = packet
         self.record = record
     }
 
@@ -48,9 +41,9 @@ struct MQTTBlockedSession {
             record.repetitions = 0
             return nil
         }
-        let isSame = record.last.map { $0.packet == refused.packet && $0.violation == violation } ?? false
+        let isSame = record.last.map { $0.packet == refused && $0.violation == violation } ?? false
         record.repetitions = isSame ? record.repetitions + 1 : 1
-        record.last = (refused.packet, violation)
+        record.last = (refused, violation)
         guard record.repetitions >= Self.maximumRepetitions else { return nil }
         record.repetitions = 0
         return MQTTError(violation, refused, repeatedBy: MQTTError.name(of: server), isResumed: isResumed)

@@ -138,8 +138,7 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
         case .connectionRefused(let connack):
             refused(connack)
         case .packetRefused(let packet):
-            let filters = packet.request.flatMap { subscriptions.knownRouter?.filters(ofRequest: $0) } ?? []
-            negotiation.blockedSession.refused(packet, filters: filters)
+            negotiation.blockedSession.refused(packet)
         case .invalidMessageDropped(let topic, let violation):
             news.tell(.invalidMessageDropped(topic: topic, violation))
         case .connectionFailed(let failure):
@@ -151,18 +150,22 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
             negotiation.noteRedirection(packet.reasonCode, packet.properties)
             connectionFailed(negotiation.disconnected(packet))
             news.tell(.disconnectedByServer(packet.reasonCode, packet.properties))
-        case .subscribeCompleted(let token, let codes, let properties):
-            subscriptions.subscribeCompleted(token, codes, properties)
-        case .unsubscribeCompleted(let token, let codes, let properties):
-            subscriptions.unsubscribeCompleted(token, codes, properties)
-        case .requestLate(let token):
-            subscriptions.requestLate(token)
+        case .subscribeCompleted(let request, let codes, let properties):
+            subscriptions.subscribeCompleted(request, codes, properties)
+        case .unsubscribeCompleted(let request, let codes, let properties):
+            subscriptions.unsubscribeCompleted(request, codes, properties)
+        case .requestLate(let request):
+            subscriptions.requestLate(request)
+        case .requestFailed(let request):
+            subscriptions.requestFailed(request)
+        case .requestNotWritten(let request, let error):
+            subscriptions.notWritten(request, error)
         case .sessionLost(let republished, let duplicates):
             news.tell(.sessionLost(republished: republished, possibleDuplicates: duplicates.count))
         case .requestRefused(let refusal):
             negotiation.endsForRequest = true
             guard case .subscription(let filters) = refusal.request else { break }
-            subscriptions.subscribeRefused(filters, MQTTError(refusal))
+            subscriptions.subscribeRefused(filters, MQTTError(refusal), token: refusal.token)
         case .requestPassedOver(let refusal):
             news.tell(.requestPassedOver(MQTTError(passedOver: refusal)))
         case .exactlyOnceUnavailable:
@@ -174,8 +177,8 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
             link.expectSilence()
         case .authenticationReceived(let packet):
             negotiation.authenticationReceived(packet)
-        case .requestFailed, .acknowledgementProperties:
-            // The request is repeated on the next connection; the properties are in the publisher's answer.
+        case .acknowledgementProperties:
+            // They are in the publisher's answer.
             break
         case .connectReceived, .subscribeReceived, .unsubscribeReceived:
             // A client's engine does not report what only servers receive.
@@ -191,9 +194,7 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
         persistence?.journal?.begin(clientID: info.clientID)
         // Resubscribe first, so that messages published in reaction to `.connected` reach the existing subscriptions. Without
         // that messages of every QoS wait.
-        if !link.perform({ $0.onlyDiscards }) {
-            subscriptions.resubscribe(info, isResumed: negotiation.blockedSession.isResumed)
-        }
+        subscriptions.reconcile()
         supervisor.established(at: loop.now)
         news.tell(.connected(info))
         link.expectSilence()

@@ -39,8 +39,6 @@ final class MQTTNegotiation: @unchecked Sendable {
     private var serverFailed = false
     /// Whether the connection that closes has ended because of a request, which has failed.
     var endsForRequest = false
-    /// Whether each SUBSCRIBE has one filter, since a server did not answer all filters of a SUBSCRIBE that had more.
-    private(set) var sendsSingleFilters = false
     /// Whether the last accepted connection just ended, soon and with no request unanswered.
     private var hasEndedSoon = false
     /// The place in the list of the server that is tried.
@@ -102,9 +100,7 @@ final class MQTTNegotiation: @unchecked Sendable {
         acceptedServer = hashOfServer
         versionsLeft = []
         redirection.withLock { $0?.accepted(server: Int(triedServer)) }
-        // 3.1 has no Session Present: the server resumes the session if this connection's CONNECT requested it.
-        let wasClean = core.link.perform { $0.engine.cleanStart }
-        blockedSession.isResumed = info.sessionPresent || info.version == .v3_1 && !wasClean
+        blockedSession.isResumed = info.continuesSession
         // The new session has begun: later connections continue it, if the server keeps it at all.
         guard info.version.hasProperties, info.sessionExpiry > 0 else { return }
         core.link.perform { $0.engine.cleanStart = false }
@@ -171,11 +167,7 @@ final class MQTTNegotiation: @unchecked Sendable {
         {
             return blocked
         }
-        let refused = blockedSession.refused
-        if refused?.packet.type == .suback, violation.clause == MQTTEngine.clauseOfCodeCount {
-            sendsSingleFilters = true
-        }
-        return MQTTError(violation, refused)
+        return MQTTError(violation, blockedSession.refused)
     }
 
     /// DISCONNECT arrived: why.

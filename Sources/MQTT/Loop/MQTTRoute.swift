@@ -21,8 +21,6 @@ final class MQTTRoute: DeliveryRoute, @unchecked Sendable {
     let filterCount: Int32
     /// The number of filters that the server refused.
     var lostFilters: Int32 = 0
-    /// Whether it ended because the client has stopped, so that the session may have its filters.
-    var hasStopped = false
     /// The highest QoS that the server has granted, -1 before it has granted any; read on any thread.
     private let granted = Atomic<Int8>(-1)
     let policy: BufferPolicy

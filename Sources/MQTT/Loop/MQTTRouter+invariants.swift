@@ -23,22 +23,14 @@ extension MQTTRouter {
             assert(isFound, "Messages of a filter do not find it.")
             assert(first === entry || entry.others.isEmpty, "A filter leads to others, and nothing leads to it.")
             if Self.withoutPrefix(key.text) != nil { prefixes += 1 }
-            for caller in entry.callers { check(caller, of: entry, key) }
-            // An answer was taken from the requests and from the entry, or from neither.
-            assert(isInFlight(entry.pending, key), "A filter awaits the answer to a SUBSCRIBE that is not in flight.")
+            for caller in entry.callers { check(caller, of: entry) }
         }
         assert(prefixed.count == prefixes, "Another number of filters has a prefix than is looked for.")
     }
 
-    /// Whether a SUBSCRIBE is in flight with this filter, or there is none.
-    private func isInFlight(_ request: UInt64, _ key: ByteKey) -> Bool {
-        guard request != 0 else { return true }
-        guard case .subscribe(let keys, _)? = requests[request] else { return false }
-        return keys.contains(key)
-    }
-
-    private func check(_ caller: MQTTFilterEntry.Caller, of entry: MQTTFilterEntry, _ key: ByteKey) {
-        assert(isInFlight(caller.request, key), "A caller awaits the answer to a SUBSCRIBE that is not in flight.")
+    private func check(_ caller: MQTTFilterEntry.Caller, of entry: MQTTFilterEntry) {
+        let hasRoute = entry.routes.contains { $0 === caller.route }
+        assert(hasRoute, "A caller awaits an answer for a subscription that has ended.")
         assert(
             caller.route.requests[caller.index].filter.hasSameBytes(as: entry.request.filter),
             "A caller awaits the answer for another filter.")

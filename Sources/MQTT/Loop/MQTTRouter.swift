@@ -2,17 +2,9 @@ import MQTTCore
 import MessagingShell
 import MessagingWire
 
-/// Which subscriptions the messages of a topic go to, and which filters are subscribed at the server. On the loop's
-/// thread only. `MQTTRouter+copies.swift` chooses one of several copies of a message.
+/// Which subscriptions the messages of a topic go to, and which subscriptions want a filter. On the loop's thread
+/// only. `MQTTRouter+copies.swift` chooses one of several copies of a message.
 final class MQTTRouter {
-    /// A SUBSCRIBE or UNSUBSCRIBE that is not answered yet, with its filters.
-    enum Request {
-        /// If `comesFirst`, it precedes the messages of a new connection, which ends if the answer is late.
-        case subscribe([ByteKey], comesFirst: Bool)
-        /// With the caller that waits for the answer, and the place of the packet among those that its filters were sent in.
-        case unsubscribe([String], caller: (wait: MQTTUnsubscribeWait, packet: Int)?)
-    }
-
     /// The routes that topics have in common.
     struct Destination {
         var routes: [MQTTRoute] = []
@@ -32,11 +24,8 @@ final class MQTTRouter {
     private(set) var destinations = [Destination()]
     /// The numbers of those that topics may share.
     private(set) var sharedDestinations: [[ObjectIdentifier]: UInt32] = [:]
-    private(set) var requests: [UInt64: Request] = [:]
-    private var nextToken: UInt64 = 1
-    /// Filters without a subscription that the server may still have in a session, because UNSUBSCRIBE could not be sent
-    /// or was not answered.
-    private var toForget: Set<ByteKey> = []
+    /// The callers that wait until filters are unsubscribed, by the filter, with its place among those of the call.
+    private var unsubscribing: [ByteKey: [(wait: MQTTUnsubscribeWait, index: Int)]] = [:]
     /// Whether the server may send messages that not all matching routes get: several copies of a message for overlapping
     /// filters of a subscription, or retained messages for which only some routes of a filter have asked. False in most
     /// clients; never reset, since it only costs time.
@@ -183,8 +172,8 @@ final class MQTTRouter {
 
     // MARK: Filters
 
-    /// Adds a route for one of its filters; returns the entry, and whether SUBSCRIBE has to be sent for it.
-    func add(_ route: MQTTRoute, _ request: MQTTSubscriptionRequest) -> (entry: MQTTFilterEntry, needsSubscribe: Bool) {
+    /// Adds a route for one of its filters; returns the entry, and whether the route had it not.
+    func add(_ route: MQTTRoute, _ request: MQTTSubscriptionRequest) -> (entry: MQTTFilterEntry, isNew: Bool) {
         let key = ByteKey(request.filter)
         if let entry = entries[key] {
             let isNew = !entry.routes.contains { $0 === route }
@@ -193,12 +182,8 @@ final class MQTTRouter {
             if (request.retainHandling == .doNotSend) != (entry.request.retainHandling == .doNotSend) {
                 selectsCopies = true
             }
-            let asksMore = entry.add(request, of: route)
-            // A server repeats its retained messages in its answer to SUBSCRIBE, but not for shared subscriptions
-            // [MQTT 5.0 4.8.2].
-            let asksForRetained =
-                isNew && request.retainHandling == .sendAtSubscribe && MQTTTopicFilter.shared(request.filter) == nil
-            return (entry, asksMore || asksForRetained || !entry.isAtServer)
+            entry.add(request, of: route)
+            return (entry, isNew)
         }
         entryCount += 1
         let entry = MQTTFilterEntry(request, of: route, number: entryCount)
@@ -213,43 +198,41 @@ final class MQTTRouter {
         return (entry, true)
     }
 
-    /// Removes a route; returns the filters that are to be unsubscribed at the server.
-    ///
-    /// - Parameter mayBeKept: whether the server may have a session with filters that this process has not subscribed.
-    func remove(_ route: MQTTRoute, mayBeKept: Bool) -> [String] {
+    /// Removes a route; returns the filters that no other one has, and the entries that others have.
+    func remove(_ route: MQTTRoute) -> (unwanted: [String], shared: [MQTTFilterEntry]) {
         if route === unmatched {
             setUnmatched(nil)
-            return []
+            return ([], [])
         }
-        var forgotten: [String] = []
+        var (unwanted, shared): ([String], [MQTTFilterEntry]) = ([], [])
         for request in route.requests {
             let key = ByteKey(request.filter)
             guard let entry = entries[key], entry.routes.contains(where: { $0 === route }) else { continue }
             entry.remove(route)
-            _ = entry.takeCallers { $0.route === route }
             if entry.routes.isEmpty {
-                _ = removeEntry(key)
-                if entry.firstRequest != 0 || mayBeKept { forgotten.append(request.filter) }
+                removeEntry(key)
+                unwanted.append(request.filter)
+            } else {
+                shared.append(entry)
             }
         }
         filtersChanged()
-        return forgotten
+        return (unwanted, shared)
     }
 
-    /// Removes a route from one filter, which the server refused to it; returns whether the filter is to be unsubscribed.
-    func withdraw(_ route: MQTTRoute, from key: ByteKey) -> Bool {
-        guard let entry = entries[key] else { return false }
+    /// Removes a route from one filter, which the server refused to it.
+    func withdraw(_ route: MQTTRoute, from key: ByteKey) {
+        guard let entry = entries[key] else { return }
         entry.remove(route)
         filtersChanged()
-        return entry.routes.isEmpty && removeEntry(key) != nil
+        if entry.routes.isEmpty { removeEntry(key) }
     }
 
-    func removeEntry(_ key: ByteKey) -> MQTTFilterEntry? {
-        guard let entry = entries.removeValue(forKey: key) else { return nil }
+    func removeEntry(_ key: ByteKey) {
+        guard let entry = entries.removeValue(forKey: key) else { return }
         takeOut(entry, of: Self.inner(key.text))
         if Self.withoutPrefix(key.text) != nil { prefixed.removeAll { $0.entry === entry } }
         filtersChanged()
-        return entry
     }
 
     /// The filter's name in the tree.
@@ -279,71 +262,29 @@ final class MQTTRouter {
         tree.insert(next, for: inner)
     }
 
-    // MARK: Requests without an answer
+    // MARK: Callers that unsubscribe
 
-    func makeToken() -> UInt64 {
-        defer { nextToken += 1 }
-        return nextToken
-    }
+    var hasUnsubscribing: Bool { !unsubscribing.isEmpty }
 
-    /// SUBSCRIBE was written: the callers whose filters were not sent yet get the answer to it.
-    func subscribeWritten(_ token: UInt64, for keys: [ByteKey], comesFirst: Bool, at now: Int64) {
-        requests[token] = .subscribe(keys, comesFirst: comesFirst)
-        for key in keys { entries[key]?.subscribeWritten(token, at: now) }
-    }
-
-    func takeRequest(_ token: UInt64) -> Request? {
-        // An idle client keeps no memory for requests.
-        defer { if requests.isEmpty { requests = [:] } }
-        return requests.removeValue(forKey: token)
-    }
-
-    /// The filters of a SUBSCRIBE that was not answered.
-    func filters(ofRequest token: UInt64) -> [String] {
-        if case .subscribe(let keys, _) = requests[token] { keys.map(\.text) } else { [] }
-    }
-
-    /// UNSUBSCRIBE is about to be written; returns its token.
-    func makeUnsubscribe(_ filters: [String]) -> UInt64 {
-        let token = makeToken()
-        requests[token] = .unsubscribe(filters, caller: nil)
-        return token
-    }
-
-    /// A caller waits for the answer to an UNSUBSCRIBE, which is one packet of those that its filters were sent in.
-    func setCaller(_ wait: MQTTUnsubscribeWait, packet: Int, of token: UInt64) {
-        guard case .unsubscribe(let filters, _) = requests[token] else { return }
-        requests[token] = .unsubscribe(filters, caller: (wait, packet))
-    }
-
-    /// Filters are to be unsubscribed as soon as there is a connection.
-    func forgetLater(_ filters: [String]) {
-        for filter in filters { toForget.insert(ByteKey(filter)) }
-    }
-
-    /// Takes the filters that have to be unsubscribed at a server that resumed the session.
-    func takeFiltersToForget() -> [String] {
-        defer { toForget = [] }
-        return toForget.filter { entries[$0] == nil }.map(\.text).sorted()
-    }
-
-    /// The connection has closed: no filter is granted and no request will be answered.
-    func connectionClosed() {
-        for case .unsubscribe(let filters, _) in requests.values { forgetLater(filters) }
-        requests.removeAll()
-        for entry in entries.values { entry.connectionClosed() }
-    }
-
-    /// There will be no answer to any UNSUBSCRIBE: its callers fail. The filters stay until the connection has closed, since
-    /// the next one of the session repeats the request.
-    func failUnsubscribes(_ failure: MQTTError) {
-        var waits: [MQTTUnsubscribeWait] = []
-        for (token, request) in requests.sorted(by: { $0.key < $1.key }) {
-            guard case .unsubscribe(let filters, let caller?) = request else { continue }
-            requests[token] = .unsubscribe(filters, caller: nil)
-            waits.append(caller.wait)
+    /// A caller waits until filters are unsubscribed.
+    func addUnsubscribing(_ wait: MQTTUnsubscribeWait, _ filters: [String]) {
+        for (index, filter) in filters.enumerated() {
+            unsubscribing[ByteKey(filter), default: []].append((wait, index))
         }
-        for wait in waits { wait.fail(failure) }
+    }
+
+    /// Takes the callers that wait until a filter is unsubscribed.
+    func takeUnsubscribing(_ filter: String) -> [(wait: MQTTUnsubscribeWait, index: Int)] {
+        // An idle client keeps no memory for callers.
+        defer { if unsubscribing.isEmpty { unsubscribing = [:] } }
+        return unsubscribing.removeValue(forKey: ByteKey(filter)) ?? []
+    }
+
+    /// No filter will be unsubscribed now: the callers fail. The next connection of the session does it.
+    func failUnsubscribes(_ failure: MQTTError) {
+        let waits = unsubscribing.sorted { $0.key < $1.key }.flatMap(\.value)
+        unsubscribing = [:]
+        for (wait, _) in waits { wait.fail(failure) }
     }
 
     /// The entries in the order in which they were added.

@@ -58,36 +58,36 @@ final class MQTTSubscribeWait: @unchecked Sendable {
     private func end(_ result: Result<Answer, MQTTError>) { call.end(result) }
 }
 
-/// A caller that waits for the answers to all packets of UNSUBSCRIBE that its filters were sent in; on the loop's thread
-/// only.
+/// A caller that waits until all of its filters are unsubscribed; on the loop's thread only.
 final class MQTTUnsubscribeWait {
     typealias Call = PendingCall<Result<MQTTUnsubscribeResult, MQTTError>>
 
     private let call: Call
-    private var answers: [MQTTUnsubscribeResult?]
+    /// Nil before the answer; before 5.0 an answer has no code.
+    private var answers: [MQTTReasonCode??]
     private var missing: Int
+    private var properties = MQTTProperties()
+    /// The request whose answer's properties were added last, as above.
+    private var noted: UInt64 = 0
 
-    init(_ call: Call, packetCount: Int) {
+    init(_ call: Call, filterCount: Int) {
         self.call = call
-        answers = Array(repeating: nil, count: packetCount)
-        missing = packetCount
+        answers = Array(repeating: nil, count: filterCount)
+        missing = filterCount
     }
 
-    /// The server's answer to one packet.
-    func answer(_ packet: Int, _ codes: [MQTTReasonCode], _ properties: MQTTProperties) {
-        answers[packet] = MQTTUnsubscribeResult(reasonCodes: codes, properties: properties)
+    /// The server's answer to one filter.
+    func answer(_ index: Int, _ code: MQTTReasonCode?, _ received: MQTTProperties, of request: UInt64) {
+        if noted != request { properties = properties.followed(by: received) }
+        noted = request
+        answers[index] = .some(code)
         missing -= 1
         guard missing == 0 else { return }
-        var result = MQTTUnsubscribeResult()
-        for answer in answers {
-            result.reasonCodes += answer?.reasonCodes ?? []
-            result.properties = result.properties.followed(by: answer?.properties ?? [])
+        let codes = answers.compactMap { $0 ?? nil }
+        if let reason = codes.first, codes.allSatisfy(\.isError) {
+            return fail(.unsubscribeRefused(reason, properties))
         }
-        guard let reason = result.reasonCodes.first, result.reasonCodes.allSatisfy(\.isError) else {
-            call.end(.success(result))
-            return
-        }
-        fail(.unsubscribeRefused(reason, result.properties))
+        call.end(.success(MQTTUnsubscribeResult(reasonCodes: codes, properties: properties)))
     }
 
     /// There will be no further answers.

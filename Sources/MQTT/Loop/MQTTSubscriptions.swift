@@ -5,8 +5,8 @@ import Transport
 
 /// The subscriptions of a client: where received messages go, and what the server is to send.
 ///
-/// This file and `MQTTSubscriptions+requests.swift`, which writes SUBSCRIBE and UNSUBSCRIBE and handles the responses, run
-/// on the loop's thread; `MQTTSubscriptions+calls.swift` runs on the callers' tasks.
+/// This file and `MQTTSubscriptions+requests.swift`, which handles the answers to SUBSCRIBE and UNSUBSCRIBE, run on the loop's
+/// thread; `MQTTSubscriptions+calls.swift` runs on the callers' tasks.
 final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
     // Sendable because the `var`s are used on the loop's thread only, and the rest is constant or locked.
 
@@ -37,31 +37,40 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
     }
 
     private func add(_ route: MQTTRoute, _ wait: MQTTSubscribeWait?) {
-        var keys: [ByteKey] = []
-        // A route may have the same filter twice.
-        var known: Set<ByteKey> = []
-        for (index, request) in route.requests.enumerated() {
-            let (entry, needsSubscribe) = router.add(route, request)
-            if needsSubscribe {
-                let key = ByteKey(request.filter)
-                if route.requests.count == 1 || known.insert(key).inserted { keys.append(key) }
-            }
-            let granted = needsSubscribe ? nil : entry.granted
-            if let granted {
-                route.noteGranted(granted)
-                wait?.answer(index, .success(granted))
-            } else {
-                let request = needsSubscribe ? 0 : entry.pending
-                entry.callers.append(.init(route: route, wait: wait, index: index, request: request))
+        let added = route.requests.map { router.add(route, $0) }
+        router.identify(route)
+        // Before the first connection, the server's session may still hold filters of an earlier process.
+        let mayBeHeld = !core.negotiation.wasAcceptedSinceStop
+        let answers = core.link.perform { machine in
+            for (entry, _) in added { machine.engine.want(entry, mayBeHeld: mayBeHeld) }
+            return zip(added, route.requests).map { added, request in
+                // A server repeats its retained messages in its answer to SUBSCRIBE, but not for shared subscriptions
+                // [MQTT 5.0 4.8.2].
+                let wantsRetained =
+                    added.isNew && request.retainHandling == .sendAtSubscribe
+                    && MQTTTopicFilter.shared(request.filter) == nil
+                return machine.engine.join(request.filter, request.retainHandling, wantsRetained: wantsRetained)
             }
         }
-        router.identify(route)
+        for (index, answer) in answers.enumerated() {
+            switch answer {
+            case .granted(let code):
+                route.noteGranted(code)
+                wait?.answer(index, .success(code))
+            case .awaits(let token):
+                added[index].entry.callers.append(.init(route: route, wait: wait, index: index, token: token))
+            }
+        }
         handUnmatched(to: route)
-        if core.supervisor.isConnected {
-            send(keys)
-        } else {
-            // The next connection subscribes them.
-            for key in keys { router.entries[key]?.isUncertain = true }
+        endUnsubscribes(of: route.requests.map(\.filter))
+        reconcile()
+    }
+
+    /// Ends the waits for UNSUBSCRIBE of filters that are wanted again, or that the server has refused: none will be written.
+    func endUnsubscribes(of filters: [String]) {
+        guard router.hasUnsubscribing else { return }
+        for filter in filters where !core.link.perform({ $0.engine.isUnsubscribing(filter) }) {
+            for caller in router.takeUnsubscribing(filter) { caller.wait.answer(caller.index, nil, [], of: 0) }
         }
     }
 
@@ -78,49 +87,50 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
 
     func unsubscribeNow(_ route: MQTTRoute, _ properties: MQTTProperties, _ call: MQTTUnsubscribeWait.Call) {
         finish(route)
-        var filters = takeOut(route)
+        var unsubscribed = takeOut(route, properties)
         // When the client has stopped since, only the server may still have the subscription, in a session.
-        if route.hasStopped || !core.supervisor.isActive {
-            route.hasStopped = false
-            filters = route.requests.map(\.filter).filter { router.entries[ByteKey($0)] == nil }
+        let filters = route.requests.map(\.filter).filter { router.entries[ByteKey($0)] == nil }
+        unsubscribed += core.link.perform { machine in
+            filters.filter { machine.engine.isUnclaimed($0) && machine.engine.forget($0, properties) }
         }
-        unsubscribeRemoved(filters, properties, call)
+        finish(call, afterUnsubscribing: unsubscribed)
     }
 
     func unsubscribeNow(_ filters: [String], _ properties: MQTTProperties, _ call: MQTTUnsubscribeWait.Call) {
         guard core.accepts(call) else { return }
         if let own = filters.first(where: { router.entries[ByteKey($0)] != nil }) {
             call.end(.failure(.filterIsSubscribed(own)))
-        } else {
-            unsubscribeRemoved(filters, properties, call)
-        }
-    }
-
-    /// Unsubscribes filters that no route has any more; without a connection, the next one of the session does it.
-    ///
-    /// - Parameter call: the caller that waits for the answers, if there is one.
-    func unsubscribeRemoved(
-        _ filters: [String], _ properties: MQTTProperties = [], _ call: MQTTUnsubscribeWait.Call? = nil
-    ) {
-        guard !filters.isEmpty, core.supervisor.isConnected else {
-            router.forgetLater(filters)
-            call?.end(.success(MQTTUnsubscribeResult()))
             return
         }
-        writeUnsubscribe(filters, properties, call)
+        core.link.perform { machine in for filter in filters { machine.engine.unwantChecked(filter, properties) } }
+        finish(call, afterUnsubscribing: filters)
+    }
+
+    /// Lets a caller wait until filters are unsubscribed; without a connection, the next one of the session does it.
+    private func finish(_ call: MQTTUnsubscribeWait.Call, afterUnsubscribing filters: [String]) {
+        defer { reconcile() }
+        guard !filters.isEmpty, core.supervisor.isConnected else {
+            call.end(.success(MQTTUnsubscribeResult()))
+            return
+        }
+        router.addUnsubscribing(MQTTUnsubscribeWait(call, filterCount: filters.count), filters)
     }
 
     /// Removes a route without waiting for the server's answer; UNSUBSCRIBE is sent for filters that no other route has.
     func remove(_ route: MQTTRoute) {
         finish(route)
-        unsubscribeRemoved(takeOut(route))
+        _ = takeOut(route)
+        reconcile()
     }
 
-    /// Takes a route out of the router; returns the filters that the server may have in a session and no other route has.
-    private func takeOut(_ route: MQTTRoute) -> [String] {
-        // Before the first connection, the server's session may still hold filters of an earlier process. Every declared
-        // route either subscribes to its filters or unsubscribes from them.
-        router.remove(route, mayBeKept: !core.negotiation.wasAcceptedSinceStop)
+    /// Takes a route out of the router; returns the filters that the server may have and no other route has.
+    private func takeOut(_ route: MQTTRoute, _ properties: MQTTProperties = []) -> [String] {
+        let (unwanted, shared) = router.remove(route)
+        guard !unwanted.isEmpty || !shared.isEmpty else { return [] }
+        return core.link.perform { machine in
+            for entry in shared { machine.engine.keep(entry) }
+            return unwanted.filter { machine.engine.forget($0, properties) }
+        }
     }
 
     /// Ends a subscription: its receivers get `end` after what has arrived, and another subscription may get what they have
@@ -136,20 +146,31 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
     /// the server keeps. Some servers allow few subscriptions.
     func leave() {
         guard let router = knownRouter, core.link.perform({ $0.engine.sessionOutlivesConnection }) else { return }
-        let filters = router.orderedEntries.map(\.value).filter { $0.routes.contains(where: \.receivers.areRequests) }
-        if !filters.isEmpty { writeUnsubscribe(filters.map(\.request.filter)) }
+        let entries = router.orderedEntries.map(\.value).filter { $0.routes.contains(where: \.receivers.areRequests) }
+        guard !entries.isEmpty else { return }
+        core.link.perform { machine in
+            for entry in entries { machine.engine.forget(entry.request.filter) }
+        }
+        reconcile()
     }
 
-    /// The client has stopped connecting: all subscriptions end, and everything that waits for an answer fails.
+    /// The client has stopped connecting: all subscriptions end, and everything that waits for an answer fails. What the
+    /// server has granted stays in its session, also what an earlier process was granted, except for topics of replies: the next
+    /// connection has another.
     func stop(_ failure: MQTTError) {
-        for entry in knownRouter?.takeAllEntries() ?? [] {
-            for caller in entry.callers { caller.wait?.fail(failure) }
-            for route in entry.routes {
-                route.hasStopped = true
-                // The next connection has another topic for replies.
-                if route.receivers.areRequests { router.forgetLater(route.requests.map(\.filter)) }
-                finish(route, .init(stoppedBy: failure))
+        let entries = knownRouter?.takeAllEntries() ?? []
+        core.link.perform { machine in
+            for entry in entries {
+                if entry.routes.allSatisfy(\.receivers.areRequests) {
+                    machine.engine.forget(entry.request.filter)
+                } else {
+                    machine.engine.stop(entry.request.filter)
+                }
             }
+        }
+        for entry in entries {
+            for caller in entry.callers { caller.wait?.fail(failure) }
+            for route in entry.routes { finish(route, .init(stoppedBy: failure)) }
         }
         if let unmatched = knownRouter?.unmatched {
             knownRouter?.setUnmatched(nil)
@@ -159,9 +180,7 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
     }
 
     func connectionClosed(_ reason: MQTTError) {
-        failLateSubscribes()
         knownRouter?.failUnsubscribes(reason)
-        knownRouter?.connectionClosed()
         pausedRoutes.removeAll()
     }
 

@@ -84,7 +84,10 @@ extension MQTTEngine {
         guard phase.isOpen else { throw .cannotSend("DISCONNECT", in: phase) }
         if version.hasProperties { try checkDisconnect(reason: reason, properties: properties) }
         connectionEnd = .unrelated
-        subscribingStage = .done
+        reconciling = .nothing
+        filters.nothingComesFirst()
+        // Nothing more is asked for.
+        filters.forgetChanges()
         pump(at: now, into: &effects)
         // It was leaving, and DISCONNECT has left.
         guard phase != .closing else { return }

@@ -48,22 +48,22 @@ extension MQTTEngine {
             session.isHeld = true
             session.doubt = .connectUnanswered
         }
-        let (unanswered, request) = (findUnanswered(), session.window.lone)
-        let isWritten = output.isEmpty
+        let (unanswered, lone) = (findUnanswered(), findLone())
+        let verdict = isServer ? nil : judgeEnd(unanswered, isWritten: output.isEmpty, at: now)
         phase = .closed
         leaving.value = nil
-        subscribingStage = .done
+        reconciling = .nothing
         output.removeAll(keepingCapacity: true)
         largePayload = nil
         outputEmptied()
         wasHeldUp = keepAlive.isHeldUp(at: now)
         keepAlive.stop()
-        while let index = session.window.anyRequest {
-            effects.report(.requestFailed(token: session.window.slots[Int(index)].token))
-            session.window.finishRequest(index)
-        }
+        for id in filters.identifiers { session.window.releaseRequestID(id) }
+        let failed = filters.connectionLost(refused: verdict == .refused ? lone?.request : nil)
         session.connectionClosed()
-        if !isServer { judgeEnd(unanswered, of: request, isWritten: isWritten, at: now, into: &effects) }
+        if let verdict, let lone { report(verdict, on: lone, &effects) }
+        // After what tells why.
+        for request in failed { effects.report(.requestFailed(request)) }
         heldPackets = []
         opening.value = nil
         if sessionEndsWithConnection { session.isHeld = false }
@@ -187,16 +187,28 @@ extension MQTTEngine {
         acknowledgementWait.start(timeout: options.value.acknowledgementTimeout, at: now)
         phase = .connected
         connectionEnd = .closed
-        beginSubscribing()
+        // What is wanted precedes the messages of the connection. A caller that reacts to refusals asks for it itself.
+        sessionBegan(continues: continuesSession, isInDoubt: mayBeAnother)
         beginCarefully(at: now)
+        if options.value.subscribesAgainAfterRefusals { reconciling = .answers } else { expectAnswers() }
         effects.report(
             .connected(
                 MQTTConnectionInfo(
                     version: version, sessionPresent: sessionPresent, clientID: clientID,
                     keepAlive: seconds, sessionExpiry: sessionExpiry, limits: limits, properties: properties,
-                    sessionMayBeAnother: mayBeAnother)))
+                    sessionMayBeAnother: mayBeAnother, continuesSession: continuesSession)))
         beginSession(continues: continuesSession, at: now, into: &effects)
         pump(at: now, into: &effects)
+    }
+
+    /// Which of the wanted filters the server has.
+    private mutating func sessionBegan(continues: Bool, isInDoubt: Bool) {
+        guard !filters.isEmpty else { return }
+        guard continues else { return filters.sessionIsAbsent() }
+        filters.sessionContinues(
+            isInDoubt: isInDoubt || options.value.resubscribesWithSessionPresent,
+            // Before 5.0 the server does not report what it allows, and would repeat its retained messages for nothing.
+            allowed: version.hasProperties ? limits.maximumQoS : nil)
     }
 
     private mutating func beginSession(continues: Bool, at now: Int64, into effects: inout MQTTEffects) {

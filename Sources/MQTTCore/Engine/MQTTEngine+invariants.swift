@@ -34,6 +34,7 @@ extension MQTTEngine {
         switch phase {
         case .closed:
             session.checkWithoutConnection()
+            assert(filters.identifiers.isEmpty, "A request outlives its connection.")
             assert(opening.value == nil && leaving.value == nil, "A connection that has ended begins or ends.")
             assert(heldPackets.isEmpty, "A packet of a connection that has ended waits for the store.")
             assert(keepAlive.interval == 0 && keepAlive.pingSent == .max, "PINGRESP is awaited without a connection.")
@@ -55,26 +56,17 @@ extension MQTTEngine {
         assert(session.isHeld, "A connection is accepted and no session begun.")
         session.window.check(receiveMaximum: limits.receiveMaximum)
         guard phase == .connected else { return }
-        checkSubscribing()
+        if !isServer { checkFilters() }
         if messagesMayLeave, persistedTicket == lastTicket, paceDeadline == .max { session.window.checkNothingWaits() }
     }
 
-    /// SUBSCRIBEs that messages wait for are those in flight.
-    private mutating func checkSubscribing() {
-        switch subscribingStage {
-        case .writing: assert(missingSubscriptionsSent > 0, "SUBSCRIBE is about to be written, and nothing says so.")
-        case .awaitingAnswers:
-            assert(missingSubscriptionsSent == 0, "Answers are awaited before all is written.")
-            assert(unansweredSubscriptions > 0, "Messages wait for subscriptions that are answered.")
-        case .done: break
+    /// Filters that await answers are those of the requests in flight.
+    private mutating func checkFilters() {
+        guard session.window.pace.isDue(for: filters.records.count) else { return }
+        filters.check()
+        for id in filters.identifiers {
+            let isRequest = session.window.slot(of: id) == SendWindow.requestSlot
+            assert(isRequest, "The identifier of a request belongs to another packet, or to none.")
         }
-        // Otherwise some of them may wait for their turn.
-        guard !isCareful, session.window.pace.isDue(for: session.window.requests.count) else { return }
-        var (index, first) = (session.window.requests.first, 0)
-        while index >= 0 {
-            if session.window.slots[Int(index)].comesFirst { first += 1 }
-            index = session.window.slots[Int(index)].next
-        }
-        assert(Int(unansweredSubscriptions) == first, "Other subscriptions are awaited than are in flight.")
     }
 }

@@ -25,7 +25,7 @@ extension MQTTEngine {
         if !properties.isEmpty { try check(properties) }
         let head = PublishHead(topic: topic, flags: MQTTPublishFlags(qos, retain: retain))
         if messagesMayLeave { return try publishNow(head, payload, properties, token, now) }
-        guard phase == .connected, subscribingStage == .done else {
+        guard phase == .connected, !messagesWait else {
             return try queueForLater(head, payload, properties, token, now)
         }
         let turn = turnToPublish(head)

@@ -8,7 +8,7 @@ extension MQTTEngine {
     package var sendsSingly: Bool { isCareful && quarantine.sendsSingly }
 
     /// Whether a SUBSCRIBE with this filter is to have no other, since connections have ended because of it.
-    package func sendsAlone(filter: String) -> Bool { turn(ofFilters: [filter]) != .freely }
+    package func sendsAlone(filter: String) -> Bool { turn(of: ByteKey(filter), .subscribe) != .freely }
 
     /// Connections in a row that ended while the same requests were unanswered.
     package var endsWithoutAnswer: Int { quarantine.ends }
@@ -22,87 +22,41 @@ extension MQTTEngine {
         }
     }
 
-    private func turn(ofFilters filters: [String]) -> Quarantine.Turn {
-        isCareful ? quarantine.turn(of: Quarantine.Name(filters: filters)) : .freely
+    /// How a packet that is due for a filter may leave.
+    func turn(of filter: ByteKey, _ packet: FilterRecord.Packet) -> Quarantine.Turn {
+        guard isCareful else { return .freely }
+        switch packet {
+        case .subscribe: return quarantine.turn(of: .filter(filter))
+        case .unsubscribe: return quarantine.sendsSingly ? .alone : .freely
+        }
     }
 
-    /// Whether messages do not wait for a SUBSCRIBE with these filters, because others pass it.
-    func isPassed(filters: [String]) -> Bool { turn(ofFilters: filters) == .later }
+    /// Whether nothing that was sent on this connection awaits an answer. Requests that are late do not count.
+    private var isQuiet: Bool { session.window.used == 0 && filters.requests.isEmpty }
 
     /// Whether a message that is published now may leave at once, and how.
     func turnToPublish(_ head: PublishHead) -> Quarantine.Turn {
         guard isCareful else { return .freely }
         let quarantine = quarantine
         let isFirst =
-            session.window.pending < 0 && session.window.resend < 0 && session.window.waitingRequestCount == 0
+            session.window.pending < 0 && session.window.resend < 0 && !filters.hasChanges
         guard !quarantine.isWaiting, isFirst else { return .later }
         if head.flags.isAtMostOnce { return .freely }
-        switch quarantine.turn(of: Quarantine.Name(topic: head.topic)) {
+        switch quarantine.turn(of: .topic(ByteKey(head.topic))) {
         case .freely: return .freely
-        case .alone: return session.window.isQuiet && quarantine.isProven ? .alone : .later
+        case .alone: return isQuiet && quarantine.isProven ? .alone : .later
         case .later: return .later
         }
     }
 
-    /// The filters of a SUBSCRIBE that has waited for its turn, whose packet its slot keeps, and whether they ask for QoS 2.
-    private func subscription(of slot: OutboundSlot) -> (filters: [String], isExactlyOnce: Bool) {
-        // The bytes of an array of bytes: nothing to reinterpret.
-        let bytes = unsafe slot.payload.span.bytes
-        guard
-            let header = try? MQTTFrameHeader.parse(bytes, at: 0, maximumPacketSize: .max, version: version),
-            case .subscribe(let packet)? = try? MQTTPacket.decode(
-                header, body: bytes.extracting(header.headerCount..<header.packetCount), version: version)
-        else { return ([], false) }
-        return (packet.subscriptions.map { $0.filter }, packet.subscriptions.contains { $0.qos == .exactlyOnce })
-    }
-
     // MARK: Sending what waits
-
-    /// What waits, because others pass it, is no longer wanted.
-    mutating func dropPassedSubscriptions(to filters: [String]) {
-        guard isCareful else { return }
-        for index in session.window.waitingRequests {
-            let slot = session.window.slots[Int(index)]
-            let waiting = subscription(of: slot).filters
-            guard slot.kind == .subscribe, isPassed(filters: waiting), waiting.allSatisfy(filters.contains) else {
-                continue
-            }
-            session.window.finishRequest(index)
-        }
-    }
-
-    /// Whether a request waits because others pass it, so that its answer cannot be late.
-    func isPassed(request slot: OutboundSlot) -> Bool {
-        isCareful && slot.kind == .subscribe && slot.connection != session.window.connection
-            && isPassed(filters: subscription(of: slot).filters)
-    }
-
-    /// Sends requests that wait for their turn. False if messages have to wait for them.
-    mutating func sendWaitingRequests(at now: Int64) -> Bool {
-        for index in session.window.waitingRequests {
-            let slot = session.window.slots[Int(index)]
-            let (filters, isExactlyOnce) = subscription(of: slot)
-            let turn = slot.kind == .subscribe ? turn(ofFilters: filters) : quarantine.sendsSingly ? .alone : .freely
-            if turn == .later { continue }
-            guard !quarantine.isWaiting, turn == .freely || mayBeAlone(at: now) else { return false }
-            output += slot.payload
-            countWritten(slot.payload.count)
-            session.window.recordWaitingSent(
-                index, deadline: now.advanced(byNanoseconds: options.value.requestTimeout))
-            keepAlive.sent(at: now)
-            guard turn == .alone else { continue }
-            let name = slot.kind == .subscribe ? Quarantine.Name(filters: filters) : nil
-            sentAlone(name, isExactlyOnce: isExactlyOnce, at: now)
-        }
-        return !quarantine.isWaiting
-    }
 
     /// How the next message may leave; it is passed if others go first. Nil if it has to wait, and all behind it.
     mutating func turnOfNext(_ index: Int32, at now: Int64) -> Quarantine.Turn? {
         if isCareful {
             let head = session.window.slots[Int(index)].head
             guard !quarantine.isWaiting else { return nil }
-            switch head.flags.isAtMostOnce ? .freely : quarantine.turn(of: Quarantine.Name(topic: head.topic)) {
+            switch head.flags.isAtMostOnce ? .freely : quarantine.turn(of: .topic(ByteKey(head.topic))) {
             case .freely: break
             case .alone:
                 guard mayBeAlone(at: now), paceAllows(at: now) else { return nil }
@@ -120,8 +74,8 @@ extension MQTTEngine {
     private mutating func writeProof(at now: Int64) { writePing(at: now, OutputProgress(total: .max)) }
 
     /// Whether nothing is unanswered, not even messages of QoS 0: an answer to PINGREQ proves that these ended no connection.
-    private mutating func mayBeAlone(at now: Int64) -> Bool {
-        guard session.window.isQuiet else { return false }
+    mutating func mayBeAlone(at now: Int64) -> Bool {
+        guard isQuiet else { return false }
         if quarantine.needsPing { writeProof(at: now) }
         return quarantine.isProven
     }
@@ -129,33 +83,32 @@ extension MQTTEngine {
     /// A message has left while nothing else was unanswered.
     mutating func sentAlone(_ head: PublishHead, at now: Int64) {
         // It may have been given up instead.
-        guard !session.window.isQuiet else { return }
-        sentAlone(Quarantine.Name(topic: head.topic), isExactlyOnce: head.flags.isExactlyOnce, at: now)
+        guard !isQuiet else { return }
+        sentAlone(.topic(ByteKey(head.topic)), isExactlyOnce: head.flags.isExactlyOnce, at: now)
     }
 
-    private mutating func sentAlone(_ name: Quarantine.Name?, isExactlyOnce: Bool, at now: Int64) {
+    mutating func sentAlone(_ name: Quarantine.Name?, isExactlyOnce: Bool, at now: Int64) {
         writeProof(at: now)
         quarantine.sentAlone(name, isExactlyOnce: isExactlyOnce, at: now)
     }
 
-    /// The request of a slot has its answer.
-    mutating func noteAnswered(_ index: Int32) {
+    /// A message has its answer.
+    mutating func noteAnswered(messageAt index: Int32) {
         guard isCareful else { return }
-        let slot = session.window.slots[Int(index)]
-        let name: Quarantine.Name? =
-            switch slot.kind {
-            case .published, .received: Quarantine.Name(topic: slot.head.topic)
-            case .subscribe: Quarantine.Name(filters: subscription(of: slot).filters)
-            case .free, .queued, .requeued, .unsubscribe: nil
-            }
-        if let name { quarantine.answered(name) }
+        quarantine.answered(.topic(ByteKey(session.window.slots[Int(index)].head.topic)))
+    }
+
+    /// SUBSCRIBE has its answer.
+    mutating func noteAnswered(_ request: MQTTFilterRequest) {
+        guard isCareful else { return }
+        for filter in request.filters { quarantine.answered(.filter(ByteKey(filter))) }
     }
 
     /// Nothing can be sent now: the turn of a request that others have passed may have come. Returns whether it has.
     mutating func chooseNext(at now: Int64) -> Bool {
-        guard isCareful, !quarantine.isWaiting, session.window.hasPassed else { return false }
+        guard isCareful, !quarantine.isWaiting, session.window.hasPassed || filters.hasChanges else { return false }
         let isThrough = session.window.pending < 0 && session.window.resend < 0
-        let isIdle = isThrough && session.window.isQuiet
+        let isIdle = isThrough && isQuiet
         let pings = isIdle ? quarantine.pingsToWrite : 0
         for _ in 0..<pings { writeProof(at: now) }
         guard pings == 0 else { return false }
@@ -174,7 +127,7 @@ extension MQTTEngine {
         defer { assert(checkInvariants()) }
         let waiting = session.window.notSentHere.filter { index in
             let slot = session.window.slots[Int(index)]
-            return isWithdrawn(slot.token) && quarantine.turn(of: Quarantine.Name(topic: slot.head.topic)) == .later
+            return isWithdrawn(slot.token) && quarantine.turn(of: .topic(ByteKey(slot.head.topic))) == .later
         }
         for index in waiting {
             guard session.window.slots[Int(index)].kind == .published else {
@@ -207,59 +160,82 @@ extension MQTTEngine {
 
     /// What was unanswered may have its answer, or be passed by all others.
     mutating func noteAnswers() {
-        guard session.window.isQuiet else { return }
+        guard isQuiet else { return }
         var quarantine = quarantine
         quarantine.becameQuiet(written: publishesWritten)
         let next = session.window.pending
         let isQueued = next >= 0 && session.window.slots[Int(next)].kind == .requeued
         let waits = isQueued && quarantine.waits(for: session.window.slots[Int(next)].sequence)
-        let hasRequests = session.window.waitingRequests.contains {
-            !isPassed(filters: subscription(of: session.window.slots[Int($0)]).filters)
-        }
-        if subscribingStage == .done, !waits, !hasRequests, session.window.resend < 0 { quarantine.endRun() }
+        let hasRequests = filters.hasDue(hasOptions: version.hasProperties) { turn(of: $0, $1) != .later }
+        if !messagesWait, !waits, !hasRequests, session.window.resend < 0 { quarantine.endRun() }
         self.quarantine = quarantine
     }
 
-    /// What this connection, which is closed, leaves unanswered; nil if nothing is, or its end is no answer.
+    /// What this connection, which ends, leaves unanswered; nil if nothing is, or its end is no answer.
     func findUnanswered() -> Quarantine.Unanswered? {
         if case .unrelated = connectionEnd { return nil }
-        return session.window.unanswered
+        let unanswered = Quarantine.Unanswered(
+            hasSubscription: filters.requests.values.contains { !$0.isUnsubscribe },
+            messages: session.window.unanswered)
+        return unanswered.hasSubscription || unanswered.messages != nil ? unanswered : nil
     }
 
-    /// The connection is closed: gives up the request because of which it ended, if that is certain.
+    /// The only thing that is unanswered.
+    enum Lone {
+        case message(OutboundSlot)
+        case request(MQTTFilterRequest)
+
+        var request: MQTTFilterRequest? { if case .request(let request) = self { request } else { nil } }
+    }
+
+    func findLone() -> Lone? {
+        switch (session.window.used, filters.requests.count) {
+        case (1, 0): session.window.lone.map { .message($0) }
+        case (0, 1): filters.requests.values.first.map { .request($0) }
+        default: nil
+        }
+    }
+
+    /// The connection ends: what becomes of the request that was alone.
     ///
-    /// - Parameters:
-    ///   - request: the request that was alone.
-    ///   - isWritten: whether all that was sent has been taken.
+    /// - Parameter isWritten: whether all that was sent has been taken.
     mutating func judgeEnd(
-        _ unanswered: Quarantine.Unanswered?, of request: OutboundSlot?, isWritten: Bool, at now: Int64,
-        into effects: inout MQTTEffects
-    ) {
+        _ unanswered: Quarantine.Unanswered?, isWritten: Bool, at now: Int64
+    ) -> Quarantine.Verdict? {
         var quarantine = quarantine
         let verdict = quarantine.connectionEnded(
             isWritten || !quarantine.isWaiting ? connectionEnd : .unrelated, unanswered: unanswered,
             written: publishesWritten, at: now)
         self.quarantine = quarantine
-        guard let verdict, let request else { return }
-        let refusal = refusal(of: request)
-        guard case .refused = verdict else { return effects.report(.requestPassedOver(refusal)) }
+        return verdict
+    }
+
+    /// Reports what becomes of a request, and completes a message that is given up.
+    mutating func report(_ verdict: Quarantine.Verdict, on lone: Lone, _ effects: inout MQTTEffects) {
+        let refusal = refusal(of: lone)
+        guard verdict == .refused else { return effects.report(.requestPassedOver(refusal)) }
         effects.report(.requestRefused(refusal))
         let remark = Int32(truncatingIfNeeded: effects.events.count - 1)
-        let index = session.window.slot(of: request.head.packetID)
-        guard request.kind == .published || request.kind == .received, index >= 0 else { return }
+        guard case .message(let slot) = lone else { return }
+        let index = session.window.slot(of: slot.head.packetID)
+        guard index >= 0 else { return }
         retire(index)
         complete(index, .refused, refusal.disconnect?.reasonCode ?? .unspecifiedError, remark, &effects)
     }
 
-    private func refusal(of slot: OutboundSlot) -> MQTTRefusal {
+    private func refusal(of lone: Lone) -> MQTTRefusal {
         let isSilence = if case .unanswered = connectionEnd { true } else { false }
         let disconnect: MQTTPacket.Disconnect? =
             if case .disconnected(let packet) = connectionEnd { packet } else { nil }
-        let isMessage = slot.kind == .published || slot.kind == .received
-        return MQTTRefusal(
-            isMessage
-                ? .message(topic: slot.head.topic, slot.head.flags.qos)
-                : .subscription(filters: subscription(of: slot).filters),
-            disconnect: disconnect, isSilence: isSilence, byteCount: isMessage ? slot.messageBytes : 0)
+        return switch lone {
+        case .message(let slot):
+            MQTTRefusal(
+                .message(topic: slot.head.topic, slot.head.flags.qos), token: slot.token, disconnect: disconnect,
+                isSilence: isSilence, byteCount: slot.messageBytes)
+        case .request(let request):
+            MQTTRefusal(
+                .subscription(filters: request.filters), token: request.token, disconnect: disconnect,
+                isSilence: isSilence)
+        }
     }
 }

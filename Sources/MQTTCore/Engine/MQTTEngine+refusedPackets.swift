@@ -21,7 +21,7 @@ extension MQTTEngine {
             let id = hasID ? bytes.bigEndian(UInt16.self, at: body.lowerBound) : 0
             return MQTTRefusedPacket(
                 type: header.type, topic: "", fingerprint: bytes.extracting(rest).hashed,
-                request: header.type == .suback ? subscribeToken(of: id) : nil)
+                filters: header.type == .suback ? filters(ofSubscribe: id) : [])
         }
         let topicStart = body.lowerBound + 2
         let topic =
@@ -43,7 +43,7 @@ extension MQTTEngine {
         let number = bytes.bigEndian(UInt16.self, at: start - 2)
         let end = start + Int(number)
         if header.type == .publish, end <= bytes.byteCount { packet.topic = Self.text(bytes, start..<end) }
-        if header.type == .suback { packet.request = subscribeToken(of: number) }
+        if header.type == .suback { packet.filters = filters(ofSubscribe: number) }
         return packet
     }
 

@@ -145,34 +145,35 @@ extension MQTTEngine {
     /// PINGRESP arrived for the PINGREQ that was written at `time`. Servers answer in order, so the deadlines of requests that
     /// were written before it are not extended any more, however much the server sends.
     mutating func noteAnswered(writtenAt time: Int64) {
-        session.window.overtakeRequests(before: time, timeout: options.value.requestTimeout)
+        filters.overtaken(by: time)
         acknowledgementWait.overtaken(by: time)
     }
 
     private mutating func reportLateRequests(
         _ progress: OutputProgress, at now: Int64, into effects: inout MQTTEffects
     ) {
-        while session.window.requests.first >= 0 {
-            let index = session.window.requests.first
-            let slot = session.window.slots[Int(index)]
-            guard slot.time <= now, slot.time != .max else { return }
-            let timeout = options.value.requestTimeout
-            if isPassed(request: slot) || slot.comesFirst && !keepAlive.hasRead(for: timeout, at: now) {
-                // It is not written, or its answer may be among what we have not read.
-                session.window.postpone(index, until: now.advanced(byNanoseconds: max(1, timeout)))
+        let timeout = options.value.requestTimeout
+        let next = now.advanced(byNanoseconds: max(1, timeout))
+        while var request = filters.firstLate(at: now) {
+            request.comesFirst = filters.comesFirst(request)
+            if request.comesFirst && !keepAlive.hasRead(for: timeout, at: now) {
+                // The answer may be among what we have not read.
+                filters.postpone(request, until: next, counts: false)
                 continue
             }
-            if !slot.isOvertaken, slot.postponements < Self.maximumPostponements, mayFollow(within: timeout, at: now) {
-                session.window.slots[Int(index)].postponements += 1
-                session.window.postpone(index, until: now.advanced(byNanoseconds: max(1, timeout)))
+            if filters.mayBeBehind(request), request.postponements < Self.maximumPostponements,
+                mayFollow(within: timeout, at: now)
+            {
+                filters.postpone(request, until: next, counts: true)
                 probe(progress, at: now)
                 continue
             }
-            effects.report(.requestLate(token: slot.token))
+            effects.report(.requestLate(request))
             // Messages wait for this answer: without it they would wait as long as the connection lasts.
-            if slot.comesFirst { return fail(.subscribeTimeout, .unspecifiedError, into: &effects) }
-            session.window.markLate(index)
-            if isCareful { pump(at: now, into: &effects) }
+            if request.comesFirst { return fail(.subscribeTimeout, .unspecifiedError, into: &effects) }
+            filters.late(request)
+            if !request.isUnsubscribe { noteRefusal(comesFirst: false) }
+            pump(at: now, into: &effects)
         }
     }
 }

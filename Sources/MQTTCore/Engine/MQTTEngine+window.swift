@@ -14,13 +14,16 @@ extension MQTTEngine {
         }
         let index = session.window.slot(of: id)
         guard index >= 0 else {
+            if index == SendWindow.requestSlot {
+                throw .identifierAwaitsAnother(id, than: type, clause: "MQTT 5.0 4.3")
+            }
             // An unknown identifier. Only the receiver of a QoS 2 message waits for an answer, unless it refused the
             // message [MQTT-4.3.3-4].
             if type == .pubrec, !reason.isError { writeOrHold(.pubrel, id, .packetIdentifierNotFound, 0, at: now) }
             return
         }
         acknowledgementWait.progressed(at: now)
-        noteAnswered(index)
+        noteAnswered(messageAt: index)
         // Not the whole slot: its topic and payload would be counted references.
         let kind = session.window.slots[Int(index)].kind
         let flags = session.window.slots[Int(index)].head.flags
@@ -120,15 +123,14 @@ extension MQTTEngine {
     /// Sends what may be sent: first again what an earlier connection left, then from the queue.
     mutating func pump(at now: Int64, into effects: inout MQTTEffects) {
         guard phase == .connected else { return leaveIfDone(at: now, into: &effects) }
-        if isCareful {
-            noteAnswers()
-            guard sendWaitingRequests(at: now) else { return reportRoom(&effects) }
-        }
-        guard subscribingStage == .done else { return }
+        if isCareful { noteAnswers() }
+        guard reconciling == .nothing else { return }
+        guard writeDue(at: now, into: &effects) else { return reportRoom(&effects) }
+        guard !messagesWait else { return }
         if session.window.used == 0 { acknowledgementWait.restart(at: now) }
         repeat {
             while sendNext(at: now, into: &effects) {}
-        } while chooseNext(at: now) && sendWaitingRequests(at: now)
+        } while chooseNext(at: now) && writeDue(at: now, into: &effects)
         if options.value.persists, session.window.resend < 0 { identifyQueued() }
         reportRoom(&effects)
     }

@@ -23,10 +23,10 @@ import MessagingWire
 /// armed. Late, early and repeated timeouts are harmless. When ``shouldClose`` is true, close the connection
 /// once ``output`` is written, and report ``connectionClosed(at:into:)``.
 ///
-/// Tokens are integers of the caller's choice. A publish of QoS 1 or 2 ends with exactly one
-/// ``MQTTPublishCompletion``, over however many connections; a request ends with its completion or with
-/// ``MQTTEngineEvent/Kind/requestFailed(token:)`` when its connection ends. A caller that no longer waits does nothing:
-/// the packet identifier stays taken until the acknowledgement [MQTT 5.0 2.2.1-3].
+/// The token of a publish is an integer of the caller's choice. A publish of QoS 1 or 2 ends with exactly one
+/// ``MQTTPublishCompletion``, over however many connections; a SUBSCRIBE or UNSUBSCRIBE ends with its completion or with
+/// ``MQTTEngineEvent/Kind/requestFailed(_:)`` when its connection ends. A caller that no longer waits does nothing: the packet
+/// identifier stays taken until the acknowledgement [MQTT 5.0 2.2.1-3].
 public struct MQTTEngine: ~Copyable, Sendable {
     /// The state of a connection.
     public enum Phase: UInt8, Sendable {
@@ -45,6 +45,15 @@ public struct MQTTEngine: ~Copyable, Sendable {
 
         /// Whether the connection is accepted, and its final packet has not been written.
         package var isOpen: Bool { self == .connected || self == .leaving }
+    }
+
+    /// What waits for ``reconcile(at:into:)``.
+    enum Reconciling: UInt8, Sendable {
+        case nothing
+        /// What is asked for, and messages meanwhile.
+        case requests
+        /// The same, and messages wait for the answers too.
+        case answers
     }
 
     /// What the next connection uses; while one is open, a change waits for the next, but for the limits of what may be
@@ -91,14 +100,10 @@ public struct MQTTEngine: ~Copyable, Sendable {
     var connectSessionExpiry: UInt32 = 0
     /// Whether the session ends with the connection.
     var sessionEndsWithConnection = false
-    /// How far the subscriptions are that have to come before messages on this connection.
-    var subscribingStage = SubscribingStage.done {
+    /// What waits until the caller calls ``reconcile(at:into:)``.
+    var reconciling = Reconciling.nothing {
         didSet { updateMessagesMayLeave() }
     }
-    /// How many of these subscriptions have no SUBACK yet.
-    var unansweredSubscriptions: UInt16 = 0
-    /// How often the caller has yet to call ``subscriptionsSent(at:into:)``, while the stage is `writing`.
-    var missingSubscriptionsSent: UInt32 = 0
     /// Whether some requests have to be sent alone; see ``Quarantine``.
     var isCareful = false {
         didSet { updateMessagesMayLeave() }
@@ -106,6 +111,8 @@ public struct MQTTEngine: ~Copyable, Sendable {
     /// Whether any PUBLISH may be written: the connection is accepted, its first subscriptions are answered, no
     /// request has to be sent alone, and there is no limit to what leaves in a second.
     package private(set) var messagesMayLeave = false
+    /// Whether each SUBSCRIBE has one filter, since a server did not answer all filters of one that had more.
+    var asksSingly = false
     /// The server of this connection answered a QoS 2 message with PUBACK.
     var knowsQoS2IsMissing = false
     /// The server of this connection has sent more than Receive Maximum allows.
@@ -144,6 +151,10 @@ public struct MQTTEngine: ~Copyable, Sendable {
 
     /// What outlives the connection.
     var session = MQTTSession()
+    /// What a client wants to have subscribed. Also outlives the session.
+    var filters = FilterTable() {
+        didSet { updateMessagesMayLeave() }
+    }
     package internal(set) var keepAlive = KeepAlive()
     var acknowledgementWait = AcknowledgementWait()
     var inboundAliases = InboundAliases()
@@ -224,7 +235,7 @@ public struct MQTTEngine: ~Copyable, Sendable {
 
     /// What ``messagesMayLeave`` notes.
     var computedMessagesMayLeave: Bool {
-        phase == .connected && subscribingStage == .done && !isCareful && !isPaced
+        phase == .connected && !messagesWait && !isCareful && !isPaced
     }
 
     /// An engine that resumes a session.
@@ -267,10 +278,7 @@ extension MQTTEngine {
         case .leaving: return leaving.value?.deadline ?? .max
         case .connecting, .deciding: return min(connectDeadline, authentication.deadline)
         case .connected:
-            // Not by way of a copy of the window, which is large.
-            let request = session.window.requests.first
-            let late = request < 0 ? Int64.max : session.window.slots[Int(request)].time
-            return min(keepAlive.deadline, late, authenticationDue)
+            return min(keepAlive.deadline, filters.deadline, authenticationDue)
         }
     }
 

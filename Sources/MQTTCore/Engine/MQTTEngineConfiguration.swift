@@ -92,13 +92,12 @@ public struct MQTTEngineConfiguration: Sendable {
 
     // MARK: Bounds on what this engine sends
 
-    /// Hold PUBLISH back after CONNACK until ``MQTTEngine/subscriptionsSent(at:into:)`` was called and every SUBSCRIBE
-    /// written before that is answered, so that a client receives what it publishes itself. Clients only. Default: false.
-    ///
-    /// A connection whose SUBACK does not arrive within ``requestTimeout`` fails.
-    public var subscribesFirst = false
-    /// Hold PUBLISH back after each of these answers that refuses a filter too, until ``MQTTEngine/subscriptionsSent(at:into:)``
-    /// was called once more for it: for a caller that may ask for the filter again with other options.
+    /// The most filters in a SUBSCRIBE or UNSUBSCRIBE. Clients only. Default: 8, which all servers accept.
+    public var maximumFiltersPerRequest = 8
+    /// Subscribe what is wanted again on each connection, also where the server has kept the session. Default: false.
+    package var resubscribesWithSessionPresent = false
+    /// The caller reacts to CONNACK, and to each answer that refuses a filter then, by ``MQTTEngine/reconcile(at:into:)``: until
+    /// it was called, PUBLISH is held back. Otherwise CONNACK does it. Default: false.
     package var subscribesAgainAfterRefusals = false
 
     /// Queue QoS 0 messages too while there is no connection. Default: false.

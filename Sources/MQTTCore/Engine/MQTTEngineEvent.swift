@@ -45,19 +45,25 @@ public struct MQTTEngineEvent: Sendable {
         indirect case connectionRefused(MQTTPacket.Connack)
 
         /// The answer to SUBSCRIBE: one reason code for each filter, in the order of the filters [MQTT 5.0 3.9.3-1].
-        indirect case subscribeCompleted(token: UInt64, codes: [MQTTReasonCode], properties: MQTTProperties)
+        indirect case subscribeCompleted(
+            MQTTFilterRequest, codes: [MQTTReasonCode], properties: MQTTProperties)
 
         /// The answer to UNSUBSCRIBE: one reason code for each filter, success for those that the server left out; none before
         /// 5.0.
-        indirect case unsubscribeCompleted(token: UInt64, codes: [MQTTReasonCode], properties: MQTTProperties)
+        indirect case unsubscribeCompleted(
+            MQTTFilterRequest, codes: [MQTTReasonCode], properties: MQTTProperties)
 
-        /// SUBSCRIBE or UNSUBSCRIBE will have no answer: the connection closed.
-        case requestFailed(token: UInt64)
+        /// SUBSCRIBE or UNSUBSCRIBE will have no answer: the connection closed. What is wanted is requested again on the
+        /// next one.
+        indirect case requestFailed(MQTTFilterRequest)
 
-        /// SUBSCRIBE or UNSUBSCRIBE had no answer in time. Its packet identifier stays taken, and a late answer is
-        /// still reported. The connection ends if messages wait for the answer:
-        /// ``MQTTConnectionFailure/subscribeTimeout``.
-        case requestLate(token: UInt64)
+        /// SUBSCRIBE or UNSUBSCRIBE had no answer in time. Its packet identifier stays taken, and a late answer is ignored.
+        /// The connection ends if messages wait for the answer: ``MQTTConnectionFailure/subscribeTimeout``.
+        indirect case requestLate(MQTTFilterRequest)
+
+        /// SUBSCRIBE or UNSUBSCRIBE of a filter cannot be written: the server does not support what is wanted, or accepts no
+        /// packet of that size. A subscription counts as refused.
+        indirect case requestNotWritten(MQTTFilterRequest, MQTTUsageError)
 
         /// A request was given up, because the server ends connections instead of answering it. Comes before the completion
         /// of a message is reported, which is ``MQTTPublishCompletion/Outcome/refused``.
@@ -116,7 +122,7 @@ public enum MQTTConnectionFailure: Sendable, Equatable {
     /// The server did not answer an authentication step in time.
     case authenticationTimeout
     /// The server did not answer a SUBSCRIBE in time that had to come before messages; see
-    /// ``MQTTEngineConfiguration/subscribesFirst``.
+    /// ``MQTTEngine/reconcile(at:into:)``.
     case subscribeTimeout
 }
 
@@ -139,6 +145,9 @@ public struct MQTTConnectionInfo: Sendable {
     /// Whether the session that is present may be another than the client's, so that it has to subscribe again: a CONNECT
     /// before had no answer, with which the server may have begun one, or the server is another.
     public var sessionMayBeAnother = false
+    /// Whether the client continues its session: the server reports that it has one, or is of 3.1, which cannot report it,
+    /// and was asked to resume it.
+    package var continuesSession = false
 }
 
 /// What a peer accepts.

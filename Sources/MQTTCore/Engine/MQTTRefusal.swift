@@ -62,9 +62,12 @@ public struct MQTTRefusal: Sendable {
     public var isSilence: Bool
     /// The bytes of a message's topic and payload together; 0 for SUBSCRIBE.
     public var byteCount: Int
+    /// The token of the message or of the ``MQTTFilterRequest``.
+    package var token: UInt64
 
-    init(_ request: Request, disconnect: MQTTPacket.Disconnect?, isSilence: Bool, byteCount: Int = 0) {
+    init(_ request: Request, token: UInt64, disconnect: MQTTPacket.Disconnect?, isSilence: Bool, byteCount: Int = 0) {
         self.request = request
+        self.token = token
         self.disconnect = disconnect
         self.isSilence = isSilence
         self.byteCount = byteCount

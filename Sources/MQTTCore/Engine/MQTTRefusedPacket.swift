@@ -9,8 +9,8 @@ public struct MQTTRefusedPacket: Sendable {
     public var fingerprint: UInt64
     /// Whether ``MQTTEngineConfiguration/dropsInvalidMessages`` would have dropped it instead of ending the connection.
     public var isDroppable = false
-    /// The token of the SUBSCRIBE that it answers; nil if it answers none. Not compared.
-    public var request: UInt64?
+    /// The filters of the SUBSCRIBE that it answers; empty if it answers none. Not compared.
+    public var filters: [String] = []
 }
 
 extension MQTTRefusedPacket: Hashable {

@@ -15,29 +15,16 @@ struct OutboundSlot: Sendable {
         case published
         /// PUBREC came, PUBCOMP is awaited.
         case received
-        case subscribe
-        case unsubscribe
     }
 
     var kind: Kind = .free
-    /// Requests: whether messages wait for the answer.
-    var comesFirst = false
-    /// Requests: whether it was reported that the answer is late.
-    var isLate = false
-    /// Requests: whether the server has answered PINGREQ that was written later.
-    var isOvertaken = false
-    /// Requests: how often the answer was waited for once more, because bytes kept arriving.
-    var postponements: UInt8 = 0
     /// The reason code of PUBREC, once that came.
     var received: UInt8 = 0
-    /// Publishes: everything of it. Requests: the packet identifier.
     var head = PublishHead(topic: "", flags: MQTTPublishFlags(.atMostOnce))
     var previous: Int32 = -1
     var next: Int32 = -1
-    /// The number of filters of SUBSCRIBE and UNSUBSCRIBE.
-    var filterCount: Int32 = 0
     var token: UInt64 = 0
-    /// Publishes: when it came in. Requests: when the answer is late; `Int64.max` for never.
+    /// When it came in.
     var time: Int64 = 0
     /// Increases with each message. Messages are ordered by it: as they were published or, where the newest is sent first, as
     /// they were sent.
@@ -51,7 +38,6 @@ struct OutboundSlot: Sendable {
 
     var isInQueue: Bool { kind == .queued || kind == .requeued }
     var isInFlight: Bool { kind == .published || kind == .received }
-    var isRequest: Bool { kind == .subscribe || kind == .unsubscribe }
 
     /// What a queued message counts against the limit of bytes.
     var queuedBytes: Int { Self.queuedBytes(head, payload, properties) }
@@ -107,7 +93,7 @@ struct OutboundSlot: Sendable {
 struct SlotChain: Sendable {
     private(set) var first: Int32 = -1
     private(set) var last: Int32 = -1
-    // Small, because every engine has five chains.
+    // Small, because every engine has three chains.
     private var slotCount: Int32 = 0
 
     var count: Int { Int(slotCount) }

@@ -8,7 +8,7 @@ import MessagingWire
 ///
 /// 1. After three connections in a row that ended while the same messages, or a SUBSCRIBE, were unanswered, requests are
 ///    sent one at a time (``sendsSingly``), until all of them have their answers.
-/// 2. The request that alone is unanswered when a connection ends is *accused* by name: its topic or its filters. Others
+/// 2. The request that alone is unanswered when a connection ends is *accused* by name: its topic or its filter. Others
 ///    pass it; it is sent alone, when nothing else waits or its time has come.
 /// 3. An accused request is *refused* if the server has twice sent DISCONNECT (or not answered QoS 2), or if a connection
 ///    ends because of it that had answered others of its kind, carried as much and lasted twice as long as the one
@@ -19,10 +19,7 @@ struct Quarantine: Sendable {
     /// What requests are remembered by.
     enum Name: Sendable, Equatable {
         case topic(ByteKey)
-        case filters([ByteKey])
-
-        init(topic: String) { self = .topic(ByteKey(topic)) }
-        init(filters: [String]) { self = .filters(filters.map { ByteKey($0) }) }
+        case filter(ByteKey)
 
         var isMessage: Bool { if case .topic = self { true } else { false } }
     }

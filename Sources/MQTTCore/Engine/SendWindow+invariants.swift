@@ -14,8 +14,6 @@ extension SendWindow {
         if pace.isDue(for: slots.count) {
             checkInFlight(isOpen: isOpen, passes: passes)
             checkQueue()
-            checkRequests(requests, areLate: false)
-            checkRequests(lateRequests, areLate: true)
             checkFree()
             index.checkInvariants(queue, slots)
         }
@@ -27,7 +25,6 @@ extension SendWindow {
     mutating func checkWithoutConnection() {
         assert(usedCount == 0, "A connection that has ended takes places of the window.")
         assert(resend < 0, "A message is sent again without a connection.")
-        assert(anyRequest == nil, "A request outlives its connection.")
     }
 
     /// What is in flight on a connection is no more than its peer allows.
@@ -49,9 +46,7 @@ extension SendWindow {
         assert(usedCount >= 0, "The window has given back more places than were taken.")
         let inFlight = published.count + received.count
         assert(Int(usedCount) <= inFlight, "More places of the window are taken than messages are in flight.")
-        assert(
-            ids.count >= inFlight + requests.count + lateRequests.count,
-            "An identifier in use counts as free.")
+        assert(ids.count >= inFlight, "An identifier in use counts as free.")
         assert(pending < 0 || slots[Int(pending)].isInQueue, "What is sent next is not in the queue.")
         assert(resend < 0 || slots[Int(resend)].kind == .published, "What is sent again next is not in flight.")
         assert(resend < 0 || slots[Int(resend)].connection != connection, "What is sent again next was sent already.")
@@ -115,23 +110,9 @@ extension SendWindow {
         assert(identifiedCount == identified, "Another number of queued messages has an identifier than is counted.")
     }
 
-    private mutating func checkRequests(_ chain: SlotChain, areLate: Bool) {
-        var (walk, waiting) = (ChainWalk(chain), 0)
-        while let slot = walk.next(slots) {
-            if slot.connection != connection { waiting += 1 }
-            assert(slot.isRequest, "A slot is in the chain of another kind.")
-            assert(slot.isLate == areLate, "A request that is late is among those that are not.")
-            assert(slot.kind == .subscribe || !slot.comesFirst, "Messages wait for the answer to UNSUBSCRIBE.")
-            assert(slot.head.packetID != 0, "A request has no identifier.")
-            checkIdentifier(of: slot, at: walk.place)
-        }
-        assert(waiting == (areLate ? 0 : waitingRequestCount), "Other requests wait to be written than are counted.")
-    }
-
     /// What is in no chain is free.
     private mutating func checkFree() {
-        let chained =
-            published.count + received.count + queue.count + requests.count + lateRequests.count
+        let chained = published.count + received.count + queue.count
         assert(chained + free.count == slots.count, "A slot is neither free nor in a chain, or is both.")
         var place = 0
         while place < free.count {

@@ -1,23 +1,20 @@
 import MessagingWire
 
-/// The outgoing half of a session: the messages in flight, in the order of their first sending, the queue behind them,
-/// and the requests that await an answer.
+/// The outgoing half of a session: the messages in flight, in the order of their first sending, and the queue behind them. It
+/// also gives out the packet identifiers of SUBSCRIBE and UNSUBSCRIBE, which ``FilterTable`` has.
 ///
-/// Five chains share the slots:
+/// Three chains share the slots:
 /// - `published`: PUBLISH sent, not acknowledged. After a reconnect `resend` walks it, and nothing else is sent before
 ///   it is through [MQTT 5.0 4.4.0-1, 4.6.0-1], but for messages that others pass.
 /// - `received`: PUBREC came, in the order in which PUBREL was sent [MQTT 5.0 4.6.0-4].
 /// - `queue`: never sent, behind those that were sent in a lost session. With a store the first of them have an identifier,
 ///   which is stored before they are sent.
-/// - `requests`: SUBSCRIBE and UNSUBSCRIBE, in the order of their deadlines. While some requests have to be alone, others wait
-///   here before they are written; see ``Quarantine``.
-/// - `lateRequests`: those that were reported as late, and may still be answered.
 ///
 /// `used` counts what holds a place of the peer's Receive Maximum on this connection, which includes what was sent
 /// again on it [MQTT 5.0 4.9.0-1].
 struct SendWindow: Sendable {
     var ids = PacketIDSet()
-    /// The slot of each identifier in use; -1 for none. Grows up to the largest identifier that was used.
+    /// The slot of each identifier in use; negative for none, see below. Grows up to the largest identifier that was used.
     private(set) var slotOfID: [Int32] = []
     var slots: [OutboundSlot] = []
     private(set) var free: [Int32] = []
@@ -25,8 +22,6 @@ struct SendWindow: Sendable {
     private(set) var published = SlotChain()
     private(set) var received = SlotChain()
     private(set) var queue = SlotChain()
-    private(set) var requests = SlotChain()
-    private(set) var lateRequests = SlotChain()
     /// Here because there is room for it.
     var pace = InvariantPace()
 
@@ -43,8 +38,6 @@ struct SendWindow: Sendable {
     // Small fields stand together, as in the engine.
 
     private(set) var usedCount: Int32 = 0
-    /// The requests that are not written.
-    private(set) var waitingRequestCount: Int32 = 0
     /// The messages that took a place since the output was emptied: they are in it.
     private(set) var untakenCount: Int32 = 0
     /// Counts connections, to know which messages hold a place of the window on this one.
@@ -100,9 +93,13 @@ struct SendWindow: Sendable {
         return Int32(slots.count - 1)
     }
 
-    private mutating func bind(_ id: UInt16, to index: Int32) {
+    private mutating func setSlot(of id: UInt16, _ index: Int32) {
         while slotOfID.count <= Int(id) { slotOfID.append(-1) }
         slotOfID[Int(id)] = index
+    }
+
+    private mutating func bind(_ id: UInt16, to index: Int32) {
+        setSlot(of: id, index)
         slots[Int(index)].head.packetID = id
     }
 
@@ -125,7 +122,7 @@ struct SendWindow: Sendable {
     }
 
     /// The identifiers of abandoned messages: in use, but without a slot.
-    var retiredIDs: [UInt16] { ids.all.filter { slot(of: $0) < 0 } }
+    var retiredIDs: [UInt16] { ids.all.filter { slot(of: $0) == Self.noSlot } }
 
     /// Keeps an identifier of an earlier process from other messages.
     mutating func restoreRetired(_ id: UInt16) { _ = ids.insert(id) }
@@ -287,8 +284,8 @@ struct SendWindow: Sendable {
         published.indices(slots).filter { slots[Int($0)].connection != connection } + queue.indices(slots)
     }
 
-    /// Whether anything was passed, or waits, on this connection.
-    var hasPassed: Bool { inFlightCount > used || pending != queue.first || waitingRequestCount > 0 }
+    /// Whether messages were passed on this connection.
+    var hasPassed: Bool { inFlightCount > used || pending != queue.first }
 
     /// Goes back to what was passed.
     mutating func rewind() {
@@ -324,83 +321,23 @@ struct SendWindow: Sendable {
 
     // MARK: Requests
 
-    /// Records SUBSCRIBE or UNSUBSCRIBE with a reserved identifier.
-    ///
-    /// - Parameter packet: the packet, if it is not written but waits for its turn.
-    mutating func recordRequest(
-        _ id: UInt16, _ kind: OutboundSlot.Kind, token: UInt64, filterCount: Int, comesFirst: Bool, deadline: Int64,
-        waiting packet: [UInt8]
-    ) {
-        let index = takeSlot()
-        slots[Int(index)].kind = kind
-        slots[Int(index)].comesFirst = comesFirst
-        slots[Int(index)].isLate = false
-        slots[Int(index)].isOvertaken = false
-        slots[Int(index)].postponements = 0
-        slots[Int(index)].token = token
-        slots[Int(index)].filterCount = Int32(truncatingIfNeeded: filterCount)
-        slots[Int(index)].time = deadline
-        bind(id, to: index)
-        slots[Int(index)].connection = packet.isEmpty ? connection : 0
-        slots[Int(index)].payload = packet
-        if !packet.isEmpty { waitingRequestCount += 1 }
-        requests.append(index, &slots)
+    /// What ``slot(of:)`` is for an identifier that is not in use, and for that of a request, which has no slot.
+    static let (noSlot, requestSlot): (Int32, Int32) = (-1, -2)
+
+    var hasFreeIDs: Bool { ids.count < 65_535 }
+
+    /// Takes an identifier for SUBSCRIBE or UNSUBSCRIBE; nil when none is free.
+    mutating func reserveRequestID() -> UInt16? {
+        guard let id = ids.reserve() else { return nil }
+        setSlot(of: id, Self.requestSlot)
+        return id
     }
 
-    /// The requests that are not written.
-    var waitingRequests: [Int32] { waitingRequestCount == 0 ? [] : requests.indices(slots).filter(waits) }
-
-    /// A request that has waited for its turn is written.
-    mutating func recordWaitingSent(_ index: Int32, deadline: Int64) {
-        assert(waits(index), "A request is written for the second time.")
-        waitingRequestCount -= 1
-        slots[Int(index)].connection = connection
-        slots[Int(index)].postponements = 0
-        postpone(index, until: deadline)
-    }
-
-    private func waits(_ index: Int32) -> Bool { slots[Int(index)].connection != connection }
-
-    /// A request without an answer, also a late one; nil for none.
-    var anyRequest: Int32? { [requests.first, lateRequests.first].first { $0 >= 0 } }
-
-    /// The request is answered or will never be.
-    mutating func finishRequest(_ index: Int32) {
-        assert(slots[Int(index)].isRequest, "An answer has come for something else than a request.")
-        if slots[Int(index)].isLate {
-            lateRequests.remove(index, &slots)
-        } else {
-            if waits(index) { waitingRequestCount -= 1 }
-            requests.remove(index, &slots)
-        }
-        giveBack(index)
-    }
-
-    /// Records that a request was reported as late. What was not written has no answer.
-    mutating func markLate(_ index: Int32) {
-        assert(slots[Int(index)].isRequest && !slots[Int(index)].isLate, "A request is late that does not wait.")
-        guard !waits(index) else { return finishRequest(index) }
-        requests.remove(index, &slots)
-        slots[Int(index)].isLate = true
-        lateRequests.append(index, &slots)
-    }
-
-    /// The server has answered PINGREQ that was written at this time: answers to earlier requests are not behind what is
-    /// still to be read.
-    ///
-    /// - Parameter timeout: from a request to its deadline, and for each postponement.
-    mutating func overtakeRequests(before time: Int64, timeout: Int64) {
-        for index in requests.indices(slots) where slots[Int(index)].time != .max && !waits(index) {
-            let wait = timeout * (Int64(slots[Int(index)].postponements) + 1)
-            if slots[Int(index)].time - wait <= time { slots[Int(index)].isOvertaken = true }
-        }
-    }
-
-    /// Gives a request until `deadline`, which is later than those of all others.
-    mutating func postpone(_ index: Int32, until deadline: Int64) {
-        requests.remove(index, &slots)
-        slots[Int(index)].time = deadline
-        requests.append(index, &slots)
+    /// A request has its answer, will never have one, or was not written.
+    mutating func releaseRequestID(_ id: UInt16) {
+        assert(slot(of: id) == Self.requestSlot, "An answer has come for something else than a request.")
+        setSlot(of: id, Self.noSlot)
+        ids.release(id)
     }
 
     // MARK: Connections
@@ -504,27 +441,17 @@ struct SendWindow: Sendable {
 // MARK: - What is unanswered
 
 extension SendWindow {
-    /// Whether nothing that was sent on this connection awaits an answer. Requests that are late do not count.
-    var isQuiet: Bool { used == 0 && writtenRequestCount == 0 }
-
-    private var writtenRequestCount: Int { requests.count - Int(waitingRequestCount) }
-
-    /// What was sent on this connection and is unanswered.
-    var unanswered: Quarantine.Unanswered? {
-        // The connection ends with a late one that comes first.
-        let hasSubscription = requests.indices(slots).contains { slots[Int($0)].kind == .subscribe && !waits($0) }
+    /// The places of the first and the last message among those of the session that are unanswered on this connection; nil for
+    /// none.
+    var unanswered: ClosedRange<UInt64>? {
         let sequences = inFlight.filter { slots[Int($0)].connection == connection }.map { slots[Int($0)].sequence }
-        guard let first = sequences.first, let last = sequences.last else {
-            return hasSubscription ? Quarantine.Unanswered(hasSubscription: true) : nil
-        }
-        return Quarantine.Unanswered(hasSubscription: hasSubscription, messages: first...last)
+        guard let first = sequences.first, let last = sequences.last else { return nil }
+        return first...last
     }
 
-    /// What alone was sent on this connection and is unanswered.
+    /// The only message that is unanswered on this connection; nil if there are none or others.
     var lone: OutboundSlot? {
-        guard used + writtenRequestCount == 1 else { return nil }
-        let sent = used == 0 ? requests.indices(slots) : inFlight
-        let index = sent.first { slots[Int($0)].connection == connection }
-        return index.map { slots[Int($0)] }
+        guard used == 1 else { return nil }
+        return inFlight.first { slots[Int($0)].connection == connection }.map { slots[Int($0)] }
     }
 }

@@ -296,10 +296,6 @@ extension MQTTUsageError {
 
     // MARK: SUBSCRIBE and UNSUBSCRIBE
 
-    static func hasNoFilter(_ packet: String) -> MQTTUsageError {
-        .init(.noFilters, "\(packet) needs at least one topic filter [MQTT-3.8.3-2]. Add one.")
-    }
-
     static var subscriptionIdentifiersAreNotAvailable: MQTTUsageError {
         .init(
             .subscriptionNotSupported,

@@ -41,16 +41,15 @@ func runConnection(
     try perform(&engine, effects, unread)
 }
 
-/// Subscribes as soon as the server accepts the connection, answers each reading, and acknowledges it.
+/// Each connection subscribes the readings, if the server does not have that from an earlier one.
+func wantReadings(_ engine: inout MQTTEngine) throws(MQTTUsageError) {
+    try engine.want(MQTTSubscriptionRequest(filter: "readings/+", qos: .atLeastOnce))
+}
+
+/// Answers each reading, and acknowledges it.
 func answerReadings(
     _ engine: inout MQTTEngine, _ effects: MQTTEffects, _ bytes: ContiguousArray<UInt8>, at now: Int64
 ) throws(MQTTUsageError) {
-    for event in effects.events {
-        if case .connected(let info) = event.kind, !info.sessionPresent || info.sessionMayBeAnother {
-            let readings = MQTTSubscriptionRequest(filter: "readings/+", qos: .atLeastOnce)
-            try engine.subscribe([readings], token: 1, at: now)
-        }
-    }
     for message in effects.messages {
         let topic = effects.topic(of: message, in: bytes.span.bytes)
         _ = try engine.publish(

@@ -82,7 +82,8 @@ extension Checks {
             if isAccepted, role == .client {
                 let connack: [UInt8] = version == .v5_0 ? [0x20, 3, 0, 0, 0] : [0x20, 2, 0, 0]
                 _ = engine.receive(connack.span.bytes, at: 1, into: &effects)
-                try engine.subscribe([MQTTSubscriptionRequest(filter: "a/#", qos: .exactlyOnce)], token: 1, at: 1)
+                try engine.want(MQTTSubscriptionRequest(filter: "a/#", qos: .exactlyOnce))
+                engine.reconcile(at: 1, into: &effects)
                 for qos in QoS.allCases { _ = try engine.publish(topic: "a", payload: [1], qos: qos, token: 2, at: 1) }
             } else if isAccepted {
                 var connect: [UInt8] = []
@@ -118,7 +119,8 @@ extension Checks {
         for end in [server, client] { try end.engine.connectionOpened(at: 1) }
         try End.settle(client, server)
         expect(client.engine.phase == .connected, "\(version.description): connected")
-        try client.engine.subscribe([.init(filter: "t/+", qos: .exactlyOnce)], token: 1, at: 2)
+        try client.engine.want(.init(filter: "t/+", qos: .exactlyOnce))
+        client.engine.reconcile(at: 2, into: &client.effects)
         try End.settle(client, server)
         expect(client.subscribed == 1, "\(version.description): subscribed")
         for (number, qos) in QoS.allCases.enumerated() {

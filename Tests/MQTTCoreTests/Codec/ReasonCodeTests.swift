@@ -124,8 +124,8 @@ struct ReasonCodeTests {
             try pair.publish("x", qos: .exactlyOnce, token: 1, from: publisher)
             publisher.engine.output = []
             try pair.inject(.pubrec(.init(packetID: 1)), into: publisher)
-        case .suback: try pair.client.engine.subscribe([.init(filter: "a")], token: 1, at: pair.now)
-        case .unsuback: try pair.client.engine.unsubscribe(["a"], token: 1, at: pair.now)
+        case .suback: try pair.client.engine.subscribe([.init(filter: "a")], at: pair.now)
+        case .unsuback: try pair.client.engine.unsubscribe(["a"], at: pair.now)
         default: break
         }
         return pair

@@ -305,3 +305,27 @@ extension EnginePair.End {
 
     var texts: [String] { messages.map(\.text) }
 }
+
+extension MQTTEngine {
+    /// Subscribes as a caller does that waits for the answer, so that SUBSCRIBE is written whatever the server holds.
+    mutating func subscribe(
+        _ requests: [MQTTSubscriptionRequest], properties: MQTTProperties = [], at now: Int64
+    ) throws(MQTTUsageError) {
+        for request in requests {
+            try want(request, properties: properties)
+            _ = join(request.filter, request.retainHandling, wantsRetained: true)
+        }
+        try reconcile(at: now)
+    }
+
+    mutating func unsubscribe(_ filters: [String], at now: Int64) throws(MQTTUsageError) {
+        for filter in filters { try unwant(filter) }
+        try reconcile(at: now)
+    }
+
+    private mutating func reconcile(at now: Int64) throws(MQTTUsageError) {
+        var effects = MQTTEffects()
+        reconcile(at: now, into: &effects)
+        for event in effects.events { if case .requestNotWritten(_, let error) = event.kind { throw error } }
+    }
+}

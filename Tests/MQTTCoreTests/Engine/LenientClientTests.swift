@@ -58,7 +58,7 @@ import Testing
     @Test(arguments: MQTTVersion.allCases, 0...3)
     func `UNSUBACK completes with any number of codes`(version: MQTTVersion, count: Int) throws {
         let pair = try Self.pair(version)
-        try pair.client.engine.unsubscribe(["a", "b"], token: 7, at: pair.now)
+        try pair.client.engine.unsubscribe(["a", "b"], at: pair.now)
         pair.flush()
         guard case .unsubscribe(let request)? = pair.client.sent.last else {
             Issue.record("\(pair.client.sent)")
@@ -69,7 +69,7 @@ import Testing
         send([0xB0, UInt8(body.count)] + body, pair)
         #expect(pair.client.violation == nil)
         let codes = pair.client.events.compactMap { event -> [MQTTReasonCode]? in
-            if case .unsubscribeCompleted(7, let codes, _) = event { codes } else { nil }
+            if case .unsubscribeCompleted(_, let codes, _) = event { codes } else { nil }
         }
         // Those that are missing count as success.
         let expected = (0..<2).map { $0 < count ? MQTTReasonCode.noSubscriptionExisted : .success }
@@ -79,14 +79,14 @@ import Testing
     @Test func `SUBACK with another number of codes says how many filters it answers`() throws {
         let pair = try Self.pair(.v3_1_1)
         try pair.client.engine.subscribe(
-            ["a", "b", "c"].map { .init(filter: $0) }, token: 7, at: pair.now)
+            ["a", "b", "c"].map { .init(filter: $0) }, at: pair.now)
         pair.flush()
         try pair.inject(.suback(.init(packetID: 1, reasonCodes: [.success])), into: pair.client)
         #expect(pair.client.violation?.clause == "MQTT-3.9.3-1")
         #expect(pair.client.violation?.message == "SUBACK has 1 reason code for 3 topic filters.")
         // None at all is the same.
         let other = try Self.pair(.v3_1_1)
-        try other.client.engine.subscribe([.init(filter: "a")], token: 7, at: other.now)
+        try other.client.engine.subscribe([.init(filter: "a")], at: other.now)
         other.flush()
         send([0x90, 2, 0, 1], other)
         #expect(other.client.violation?.message == "SUBACK has 0 reason codes for 1 topic filter.")
@@ -96,7 +96,7 @@ import Testing
         for phase in 0..<2 {
             let pair = try Self.pair(.v3_1_1)
             if phase == 1 {
-                try pair.client.engine.subscribe([.init(filter: "a")], token: 7, at: pair.now)
+                try pair.client.engine.subscribe([.init(filter: "a")], at: pair.now)
                 pair.flush()
             }
             send([0x20, 2, 0, 5], pair)

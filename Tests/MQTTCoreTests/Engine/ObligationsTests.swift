@@ -24,8 +24,8 @@ struct ObligationsTests {
     @Test func `fixed-header flags of requests and PUBREL are 0b0010 [MQTT-3.8.1-1, 3.10.1-1, 3.6.1-1]`() throws {
         let pair = EnginePair()
         try pair.connect()
-        try pair.client.engine.subscribe([.init(filter: "a")], token: 1, at: pair.now)
-        try pair.client.engine.unsubscribe(["a"], token: 2, at: pair.now)
+        try pair.client.engine.subscribe([.init(filter: "a")], at: pair.now)
+        try pair.client.engine.unsubscribe(["b"], at: pair.now)
         let output = pair.client.engine.output
         #expect(output[0] == 0x82)
         #expect(output.contains(0xA2))

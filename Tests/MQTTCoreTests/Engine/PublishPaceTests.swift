@@ -97,11 +97,11 @@ struct PublishPaceTests {
     @Test func `a time that has come is no deadline while subscriptions are awaited after a reconnect`() throws {
         let pair = EnginePair.persistent(client: {
             $0.maximumPublishesPerSecond = 10
-            $0.subscribesFirst = true
+            $0.subscribesAgainAfterRefusals = true
         })
         func connect() throws {
             try pair.connect()
-            pair.client.run { engine, effects in engine.subscriptionsSent(at: pair.now, into: &effects) }
+            pair.client.run { engine, effects in engine.reconcile(at: pair.now, into: &effects) }
         }
         try connect()
         for number in 0..<5 { try pair.publish("\(number)", qos: .atLeastOnce) }
@@ -115,7 +115,7 @@ struct PublishPaceTests {
         pair.advance(seconds: 0.2)
         pair.settle()
         #expect(pair.client.engine.nextDeadline > pair.now)
-        pair.client.run { engine, effects in engine.subscriptionsSent(at: pair.now, into: &effects) }
+        pair.client.run { engine, effects in engine.reconcile(at: pair.now, into: &effects) }
         for _ in 0..<10 {
             pair.advance(seconds: 0.2)
             pair.settle()

@@ -1,11 +1,12 @@
+import MessagingWire
 import Testing
 
 @testable import MQTTCore
 
 /// What is known of a request × how the connection ends on which it alone is unanswered.
 @Suite struct QuarantineTests {
-    private static let topic = Quarantine.Name(topic: "suspect")
-    private static let other = Quarantine.Name(topic: "other")
+    private static let topic = Quarantine.Name.topic(ByteKey("suspect"))
+    private static let other = Quarantine.Name.topic(ByteKey("other"))
 
     enum Known: CaseIterable {
         case nothing, accused, accusedByAnswer, passedOver, passedOverByAnswer, refused

@@ -72,7 +72,7 @@ struct RefusalTests {
         pair.client.events.compactMap { if case .requestRefused(let refusal) = $0 { refusal } else { nil } }
     }
 
-    @Test func `a request that has to wait for its turn is late as any other`() throws {
+    @Test func `a request waits for its turn without being late, and has its time from then on`() throws {
         let pair = try pair { $0.requestTimeout = 10_000_000_000 }
         try pair.publish("x", to: "no", qos: .atLeastOnce)
         try suspect(pair)
@@ -83,13 +83,20 @@ struct RefusalTests {
         pair.flush()
         pair.deliver(to: pair.client)
         pair.client.engine.setReadingPaused(true, at: pair.now)
-        try pair.client.engine.subscribe([.init(filter: "yes")], token: 7, at: pair.now)
-        try pair.client.engine.unsubscribe(["old"], token: 8, at: pair.now)
-        #expect(pair.client.engine.nextDeadline == pair.now + 10_000_000_000)
+        try pair.client.engine.subscribe([.init(filter: "yes")], at: pair.now)
+        try pair.client.engine.unsubscribe(["old"], at: pair.now)
+        var late: [[String]] {
+            pair.client.events.compactMap { if case .requestLate(let request) = $0 { request.filters } else { nil } }
+        }
         pair.advance(seconds: 11)
-        let late = pair.client.events.compactMap { if case .requestLate(let token) = $0 { token } else { nil } }
-        #expect(late == [7, 8])
-        #expect(pair.client.failure == nil)
+        #expect(late.isEmpty && pair.client.failure == nil)
+        pair.client.engine.setReadingPaused(false, at: pair.now)
+        pair.server.acknowledges = true
+        pair.serverAnswers = false
+        pair.settle()
+        #expect(pair.client.types.contains(.subscribe))
+        pair.advance(seconds: 11)
+        #expect(late == [["yes"]] && pair.client.failure == nil)
     }
 
     @Test(arguments: [false, true])
@@ -99,18 +106,20 @@ struct RefusalTests {
         let pair = try pair { $0.requestTimeout = 5_000_000_000 }
         try pair.publish("x", to: "no", qos: .atLeastOnce)
         try suspect(pair)
-        pair.client.engine.configuration.subscribesFirst = true
+        pair.client.engine.configuration.subscribesAgainAfterRefusals = true
         try pair.open()
         pair.flush()
         pair.deliver(to: pair.server)
         pair.flush()
         pair.deliver(to: pair.client)
         pair.client.engine.setReadingPaused(isPaused, at: pair.now)
-        try pair.client.engine.subscribe([.init(filter: "yes")], token: 7, at: pair.now)
+        try pair.client.engine.subscribe([.init(filter: "yes")], at: pair.now)
         // PINGREQ, for which it waits, may still be answered.
         pair.advance(seconds: 6)
-        let late = pair.client.events.compactMap { if case .requestLate(let token) = $0 { token } else { nil } }
-        #expect(late == (isPaused ? [] : [7]))
+        let late = pair.client.events.flatMap { event -> [String] in
+            if case .requestLate(let request) = event { request.filters } else { [] }
+        }
+        #expect(late == (isPaused ? [] : ["yes"]))
         #expect(pair.client.failure == (isPaused ? nil : .subscribeTimeout))
     }
 
@@ -191,14 +200,8 @@ struct RefusalTests {
     }
 
     @Test func `a SUBSCRIBE that ends connections is found among others`() throws {
-        let pair = try pair()
-        func subscribe() throws {
-            for (token, filter) in ["a", "no", "b"].enumerated()
-            where !refusals(pair).contains(where: { _ in token == 1 }) {
-                try pair.client.engine.subscribe([.init(filter: filter)], token: UInt64(token), at: pair.now)
-            }
-        }
-        try subscribe()
+        let pair = try pair { $0.maximumFiltersPerRequest = 1 }
+        for filter in ["a", "no", "b"] { try pair.client.engine.subscribe([.init(filter: filter)], at: pair.now) }
         #expect(endsTalk(pair))
         for end in 2...5 {
             #expect(refusals(pair).isEmpty)
@@ -208,16 +211,17 @@ struct RefusalTests {
             pair.flush()
             pair.deliver(to: pair.client)
             #expect(pair.client.sendsSingly == (end > 3))
-            try subscribe()
             #expect(endsTalk(pair))
         }
         #expect(refusals(pair).map(\.request) == [.subscription(filters: ["no"])])
         #expect(pair.client.sendsAlone("no"))
-        // Those that were never sent have failed as well.
-        let failed = pair.client.events.compactMap { if case .requestFailed(let token) = $0 { token } else { nil } }
-        #expect(failed.filter { $0 == 2 }.count == 4)
-        try pair.connect()
-        try subscribe()
+        try pair.client.engine.unwant("no")
+        // Only what was sent has failed.
+        let failed = pair.client.events.compactMap {
+            if case .requestFailed(let request) = $0 { request.filters } else { nil }
+        }
+        #expect(failed.filter { $0 == ["b"] }.count == 3)
+        try pair.open()
         #expect(!endsTalk(pair))
         #expect(!pair.client.sendsSingly && !pair.client.sendsAlone("a"))
     }
@@ -367,8 +371,11 @@ struct RefusalTests {
         #expect(pair.client.types.suffix(2) == [.publish, .pingreq])
         #expect(try pair.publish("0", to: "a") == .queued)
         #expect(try pair.publish("1", to: "a", qos: .atLeastOnce) == .queued)
-        try pair.client.engine.subscribe([.init(filter: "f")], token: 1, at: pair.now)
-        try pair.client.engine.unsubscribe(["f"], token: 2, at: pair.now)
+        try pair.client.engine.subscribe([.init(filter: "f")], at: pair.now)
+        try pair.client.engine.unsubscribe(["g"], at: pair.now)
+        // What is not wanted any more is not asked for.
+        try pair.client.engine.subscribe([.init(filter: "h")], at: pair.now)
+        try pair.client.engine.unwant("h")
         #expect(pair.client.engine.output.isEmpty)
         // Now the server allows it.
         pair.server.acknowledges = true

@@ -408,13 +408,13 @@ struct SessionTests {
         let pair = EnginePair.persistent()
         pair.serverAnswers = true
         try pair.connect()
-        try pair.client.engine.subscribe([.init(filter: "a")], token: 7, at: pair.now)
-        try pair.client.engine.unsubscribe(["b"], token: 8, at: pair.now)
+        try pair.client.engine.subscribe([.init(filter: "a")], at: pair.now)
+        try pair.client.engine.unsubscribe(["b"], at: pair.now)
         pair.cut()
-        let failed = pair.client.events.compactMap { event -> UInt64? in
-            if case .requestFailed(let token) = event { token } else { nil }
+        let failed = pair.client.events.flatMap { event -> [String] in
+            if case .requestFailed(let request) = event { request.filters } else { [] }
         }
-        #expect(failed == [7, 8])
+        #expect(failed == ["a", "b"])
     }
 
     @Test func `a discarded session reports every message`() throws {

@@ -146,10 +146,10 @@ struct StoreTests {
     {
         let pair = EnginePair.persistent(client: {
             $0.persists = true
-            $0.subscribesFirst = true
+            $0.subscribesAgainAfterRefusals = true
         })
         func subscriptionsSent() {
-            pair.client.run { engine, effects in engine.subscriptionsSent(at: pair.now, into: &effects) }
+            pair.client.run { engine, effects in engine.reconcile(at: pair.now, into: &effects) }
         }
         try pair.connect()
         subscriptionsSent()
@@ -501,7 +501,7 @@ struct StoreTests {
         let pair = pair(holding: 0, window: 10)
         for _ in 0..<65_600 { try pair.publish("x", qos: .atLeastOnce) }
         try pair.connect()
-        try pair.client.engine.subscribe([MQTTSubscriptionRequest(filter: "a")], token: 1, at: pair.now)
+        try pair.client.engine.subscribe([MQTTSubscriptionRequest(filter: "a")], at: pair.now)
     }
 
     /// Servers that lose their sessions make messages of the queue out of those that were sent, again and again.

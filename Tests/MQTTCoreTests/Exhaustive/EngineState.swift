@@ -4,6 +4,8 @@ import TestSupport
 
 /// Added to packet identifiers that the client and the server have chosen, which have nothing to do with each other.
 let (clientIDs, serverIDs): (UInt64, UInt64) = (0, 1 << 16)
+/// The same for the tokens of requests.
+private let requestTokens: UInt64 = 1 << 32
 
 extension MQTTEngine {
     /// Writes down what an engine does next depends on, times aside: no time passes in an exhaustive search.
@@ -14,9 +16,8 @@ extension MQTTEngine {
     borrowing func write(into writer: inout StateWriter, number: ([UInt8]) -> Int) {
         let (own, peers) = options.value.role == .client ? (clientIDs, serverIDs) : (serverIDs, clientIDs)
         writer.put(Int(phase.rawValue))
-        writer.put(Int(subscribingStage.rawValue))
-        writer.put(Int(unansweredSubscriptions))
-        writer.put(Int(subscribingStage == .writing ? missingSubscriptionsSent : 0))
+        writer.put(Int(reconciling.rawValue))
+        filters.write(into: &writer)
         writer.put(sessionEndsWithConnection, isCareful, owesRoom)
         if let opening = opening.value {
             writer.put(1)
@@ -62,16 +63,15 @@ extension MQTTSession {
         func wait(_ ticket: UInt64) -> Int { Int(ticket - min(ticket, persistedTicket)) }
         writer.put(isHeld, isRecorded)
         writer.put(byte: doubt.rawValue)
-        for chain in [window.published, window.received, window.queue, window.requests] {
+        for chain in [window.published, window.received, window.queue] {
             writer.put(chain.count)
             for index in chain.indices(window.slots) {
                 let slot = window.slots[Int(index)]
-                writer.put(slot.kind == .subscribe ? 0 : number(slot.payload))
+                writer.put(number(slot.payload))
                 writer.put(slot.head.packetID == 0)
                 if slot.head.packetID != 0 { writer.put(name: UInt64(slot.head.packetID) + own) }
                 switch slot.kind {
                 case .published, .received: writer.put(slot.connection == window.connection)
-                case .subscribe, .unsubscribe: writer.put(slot.comesFirst)
                 case .queued, .requeued, .free: break
                 }
                 writer.put(wait(slot.ticket))
@@ -107,5 +107,29 @@ extension InboundOrder {
         let carried = carried.sorted { $0.key < $1.key }
         writer.put(carried.count)
         for (_, id) in carried { writer.put(name: UInt64(id) + peers) }
+    }
+}
+
+extension FilterTable {
+    /// All options are the same, and no caller waits.
+    func write(into writer: inout StateWriter) {
+        writer.put(records.count)
+        for (key, record) in records.sorted(by: { $0.key < $1.key }) {
+            writer.put(record.wanted == .unclaimed, record.wanted == FilterRecord.Wanted.none)
+            switch record.server {
+            case .absent: writer.put(0)
+            case .holds(let holding): writer.put(holding.isConfirmed ? 1 : 2)
+            case .unknown(let isOlder): writer.put(isOlder ? 3 : 5)
+            case .late: writer.put(4)
+            }
+            writer.put(record.refused != nil, first.contains(key))
+            writer.put(record.inFlight == .none)
+            if let token = record.inFlight.token { writer.put(name: token + requestTokens) }
+        }
+        for request in requests.values.sorted(by: { $0.token < $1.token }) {
+            writer.put(name: request.token + requestTokens)
+            writer.put(name: UInt64(request.packetID) + clientIDs)
+        }
+        writer.put(namesOf: (work.first?.late.keys.sorted() ?? []).map { UInt64($0) + clientIDs })
     }
 }

@@ -85,8 +85,8 @@ final class SearchedLink: SearchedWorld {
     private var lossesLeft: Int
     private var serverForgets = false
     private var isCompleting = false
-    /// SUBACK of this connection arrived, or none is awaited.
-    private var isSubscribed = true
+    /// How many SUBACK packets of this connection are awaited, and whether a PUBLISH has left on it.
+    private var (awaitedSubacks, hasPublished) = (0, false)
     private var problems: [String] = []
 
     // The client's store: what it was given, how much of that it has, and how much it had when the process began.
@@ -97,7 +97,7 @@ final class SearchedLink: SearchedWorld {
 
     init(_ scenario: Scenario) {
         self.scenario = scenario
-        client = MQTTEngine(configuration: Self.clientConfiguration(scenario))
+        client = Self.client(scenario, MQTTSession())
         var configuration = MQTTEngineConfiguration(role: .server)
         configuration.receiveMaximum = scenario.window
         configuration.maximumInFlight = scenario.window
@@ -110,6 +110,15 @@ final class SearchedLink: SearchedWorld {
         lossesLeft = scenario.losses
     }
 
+    private static func client(_ scenario: Scenario, _ session: MQTTSession) -> MQTTEngine {
+        var client = MQTTEngine(configuration: clientConfiguration(scenario), session: session)
+        guard scenario.subscribesFirst else { return client }
+        for filter in ["d", "e"] {
+            client.want(MQTTSubscriptionRequest(filter: filter), identifier: 0, [], mayBeHeld: client.holdsSession)
+        }
+        return client
+    }
+
     private static func clientConfiguration(_ scenario: Scenario) -> MQTTEngineConfiguration {
         var configuration = MQTTEngineConfiguration(role: .client, version: scenario.version, clientID: "c")
         configuration.cleanStart = false
@@ -120,7 +129,8 @@ final class SearchedLink: SearchedWorld {
         configuration.outboundTopicAliasMaximum = 0
         configuration.keepAlive = 0
         configuration.persists = scenario.dies
-        configuration.subscribesFirst = scenario.subscribesFirst
+        configuration.subscribesAgainAfterRefusals = scenario.subscribesFirst
+        configuration.maximumFiltersPerRequest = 1
         configuration.queuesQoS0WhileDisconnected = true
         return configuration
     }
@@ -210,7 +220,7 @@ final class SearchedLink: SearchedWorld {
         } catch {
             problems.append("no connection could be opened: \(error)")
         }
-        isSubscribed = !scenario.subscribesFirst
+        (awaitedSubacks, hasPublished) = (0, false)
         collectRecords()
     }
 
@@ -227,7 +237,7 @@ final class SearchedLink: SearchedWorld {
         down.connectionClosed()
         // The others come again.
         pending.removeAll { !client.awaitsAnswer($0.delivery) }
-        isSubscribed = true
+        (awaitedSubacks, hasPublished) = (0, false)
     }
 
     // MARK: The store
@@ -280,7 +290,7 @@ final class SearchedLink: SearchedWorld {
         if key(of: session) != key(of: MQTTSession(restoring: image.records, token: token)) {
             problems.append("the shortest log restores another session")
         }
-        client = MQTTEngine(configuration: Self.clientConfiguration(scenario), session: session)
+        client = Self.client(scenario, session)
         up.senderDied(records: records)
         down.receiverDied(records: records)
         pending = []
@@ -346,7 +356,8 @@ final class SearchedLink: SearchedWorld {
             let qos = QoS(rawValue: packet[0] >> 1 & 3)!
             let isDuplicate = packet[0] & 8 != 0
             if isUp {
-                if !isSubscribed { problems.append("PUBLISH left before SUBACK") }
+                if awaitedSubacks > 0 { problems.append("PUBLISH left before SUBACK") }
+                hasPublished = true
                 up.sent(index, qos, isDuplicate: isDuplicate, id, storedRecords: scenario.dies ? stored : .max)
             } else {
                 down.sent(index, qos, isDuplicate: isDuplicate, id, storedRecords: .max)
@@ -359,6 +370,9 @@ final class SearchedLink: SearchedWorld {
             } else {
                 up.acknowledging(type, id, storedRecords: 0)
             }
+        case .subscribe:
+            awaitedSubacks += 1
+            if hasPublished { problems.append("PUBLISH left before SUBSCRIBE") }
         default: break
         }
     }
@@ -388,7 +402,7 @@ final class SearchedLink: SearchedWorld {
         case .connack:
             // 3.1 has no Session Present: the client takes the session for granted.
             up.connected(sessionPresent: scenario.version == .v3_1 || packet[2] & 1 == 1)
-        case .suback: isSubscribed = true
+        case .suback: awaitedSubacks -= 1
         default: break
         }
     }
@@ -425,12 +439,7 @@ final class SearchedLink: SearchedWorld {
         switch event {
         case .connected:
             guard scenario.subscribesFirst else { return }
-            do {
-                try client.subscribe([MQTTSubscriptionRequest(filter: "d")], token: 0, at: now)
-            } catch {
-                problems.append("SUBSCRIBE was refused: \(error)")
-            }
-            client.subscriptionsSent(at: now, into: &effects)
+            client.reconcile(at: now, into: &effects)
             perform(atClient: true, [])
         case .sessionLost(_, let possibleDuplicates): up.sessionLost(possibleDuplicates)
         case .subscribeCompleted, .requestFailed: break
@@ -519,7 +528,8 @@ final class SearchedLink: SearchedWorld {
     func write(into writer: inout StateWriter) {
         writer.put(breaksLeft)
         writer.put(lossesLeft)
-        writer.put(serverForgets, isSubscribed)
+        writer.put(serverForgets, hasPublished)
+        writer.put(awaitedSubacks)
         client.write(into: &writer) { $0.isEmpty ? -1 : Int($0[0]) }
         writer.put(toServer.count)
         for packet in toServer { write(packet, up: true, &writer) }

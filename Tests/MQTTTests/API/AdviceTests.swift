@@ -358,7 +358,7 @@ struct AdviceTests {
 
     @Test func `a refused message of QoS 2 gets the advice to try a lower one`() {
         func message(_ qos: QoS) -> String {
-            MQTTError(MQTTRefusal(.message(topic: "a", qos), disconnect: nil, isSilence: false)).message
+            MQTTError(MQTTRefusal(.message(topic: "a", qos), token: 0, disconnect: nil, isSilence: false)).message
         }
         #expect(message(.exactlyOnce).contains("lower QoS"))
         #expect(!message(.atLeastOnce).contains("lower QoS"))
@@ -408,7 +408,7 @@ struct AdviceTests {
         let answered = MQTTError(undelivered: .refused, row.code, [])
         let disconnect = MQTTPacket.Disconnect(reasonCode: row.code)
         let ended = MQTTError(
-            MQTTRefusal(.message(topic: "a", .atLeastOnce), disconnect: disconnect, isSilence: false))
+            MQTTRefusal(.message(topic: "a", .atLeastOnce), token: 0, disconnect: disconnect, isSilence: false))
         for error in [answered, ended] {
             #expect(error.message.contains(row.expected), "\(error)")
             let isPermission = row.code == .notAuthorized || row.code == .implementationSpecificError
@@ -435,7 +435,8 @@ struct AdviceTests {
         server.answer(row.code)
         let answered = await subscribed
         let disconnect = MQTTPacket.Disconnect(reasonCode: row.code)
-        let ended = MQTTError(MQTTRefusal(.subscription(filters: ["a"]), disconnect: disconnect, isSilence: false))
+        let ended = MQTTError(
+            MQTTRefusal(.subscription(filters: ["a"]), token: 0, disconnect: disconnect, isSilence: false))
         for error in [answered, ended] {
             #expect(error?.message.contains(row.expected) == true, "\(String(describing: error))")
             let isPermission = row.code == .notAuthorized || row.code == .unspecifiedError
@@ -446,7 +447,7 @@ struct AdviceTests {
 
     @Test func `a request that the server ends connections for without a reason is measured against usual limits`() {
         func message(_ request: MQTTRefusal.Request, _ byteCount: Int = 0) -> String {
-            MQTTError(MQTTRefusal(request, disconnect: nil, isSilence: false, byteCount: byteCount)).message
+            MQTTError(MQTTRefusal(request, token: 0, disconnect: nil, isSilence: false, byteCount: byteCount)).message
         }
         let published = message(.message(topic: "a/b/c/d/e/f/g/h/i", .atLeastOnce), 200_000)
         #expect(published.contains("17 bytes and 8 slashes") && published.contains("200000 bytes"))

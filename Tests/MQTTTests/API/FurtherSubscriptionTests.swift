@@ -14,15 +14,18 @@ struct FurtherSubscriptionTests {
     /// Waits until the filter, the only one of the client, has this many subscriptions.
     private func expectSubscriptions(_ count: Int, of client: MQTTClient) async {
         let core = client.core
+        let counts = count == 0 ? [] : [count]
         #expect(
             await eventually {
-                await core.loop.result { core.subscriptions.router.orderedEntries.map(\.value.routes.count) } == [count]
+                await core.loop.result { core.subscriptions.router.orderedEntries.map(\.value.routes.count) } == counts
             })
     }
 
     // MARK: The server's answers
 
-    @Test func `each of two subscribes to a filter returns with the answer to its own SUBSCRIBE`() async throws {
+    @Test func `each of two subscribes to a filter returns with the answer to its own SUBSCRIBE, one after the other`()
+        async throws
+    {
         let server = SubscribingServer()
         server.setWithholding(true)
         let client = server.scriptedServer.client { $0.requestTimeout = .patience }
@@ -34,9 +37,11 @@ struct FurtherSubscriptionTests {
             defer { isAnswered.withLock { $0 = true } }
             return try await client.subscribe(to: "a")
         }
-        #expect(await eventually { server.unansweredCount == 2 })
+        await expectSubscriptions(2, of: client)
+        #expect(server.unansweredCount == 1)
         server.answer(.grantedQoS1)
         #expect(try await first.value.grantedQoS == .atLeastOnce)
+        #expect(await eventually { server.unansweredCount == 1 })
         #expect(!isAnswered.withLock { $0 })
         server.answer(.success)
         #expect(try await second.value.grantedQoS == .atMostOnce)
@@ -76,9 +81,10 @@ struct FurtherSubscriptionTests {
         let first = Task { try await client.subscribe(to: "a") }
         #expect(await eventually { server.unansweredCount == 1 })
         let second = Task { try await client.subscribe(to: "a") }
-        #expect(await eventually { server.unansweredCount == 2 })
+        await expectSubscriptions(2, of: client)
         server.answer(.notAuthorized)
         await #expect { _ = try await first.value } throws: { isRefusal($0) }
+        #expect(await eventually { server.unansweredCount == 1 })
         server.answer(.success)
         let messages = try await second.value
         server.send("x", to: "a")
@@ -86,7 +92,45 @@ struct FurtherSubscriptionTests {
         await client.disconnect()
     }
 
-    @Test func `two refused subscribes to a filter throw, whatever the order of the answers`() async throws {
+    @Test func `a subscription that ends before its SUBSCRIBE is refused is over, and nothing is unsubscribed`()
+        async throws
+    {
+        let server = SubscribingServer()
+        server.setWithholding(true)
+        let client = server.scriptedServer.client { $0.requestTimeout = .patience }
+        try await client.connect()
+        let subscription = client.subscription(to: "a")
+        #expect(await eventually { server.unansweredCount == 1 })
+        let ending = Task { try await subscription.unsubscribe() }
+        await expectSubscriptions(0, of: client)
+        server.answer(.notAuthorized)
+        _ = try await ending.value
+        #expect(server.unsubscribed.isEmpty)
+        await client.disconnect()
+    }
+
+    @Test func `what is asked for after a refusal waits until all answers of a read are handled`() async throws {
+        let server = SubscribingServer()
+        server.setWithholding(true)
+        let client = server.scriptedServer.client { $0.requestTimeout = .patience }
+        try await client.connect()
+        let first = Task { try await client.subscribe(to: "a", qos: .exactlyOnce) }
+        #expect(await eventually { server.unansweredCount == 1 })
+        let second = Task { try await client.subscribe(to: "a", qos: .atMostOnce) }
+        await expectSubscriptions(2, of: client)
+        let other = Task { try await client.subscribe(to: "b") }
+        #expect(await eventually { server.unansweredCount == 2 })
+        server.answerAll(.notAuthorized, .success)
+        await #expect { _ = try await first.value } throws: { isRefusal($0) }
+        _ = try await other.value
+        #expect(await eventually { server.unansweredCount == 1 })
+        server.answer(.success)
+        _ = try await second.value
+        #expect(server.subscribed.filter { $0.filter == "a" }.map(\.qos) == [.exactlyOnce, .atMostOnce])
+        await client.disconnect()
+    }
+
+    @Test func `two refused subscribes to a filter throw, and nothing is unsubscribed`() async throws {
         let server = SubscribingServer()
         server.setWithholding(true)
         let client = server.scriptedServer.client { $0.requestTimeout = .patience }
@@ -94,11 +138,12 @@ struct FurtherSubscriptionTests {
         let first = Task { try await client.subscribe(to: "a") }
         #expect(await eventually { server.unansweredCount == 1 })
         let second = Task { try await client.subscribe(to: "a") }
-        #expect(await eventually { server.unansweredCount == 2 })
-        server.answer(.notAuthorized, at: 1)
-        await #expect { _ = try await second.value } throws: { isRefusal($0) }
+        await expectSubscriptions(2, of: client)
         server.answer(.notAuthorized)
         await #expect { _ = try await first.value } throws: { isRefusal($0) }
+        #expect(await eventually { server.unansweredCount == 1 })
+        server.answer(.notAuthorized)
+        await #expect { _ = try await second.value } throws: { isRefusal($0) }
         #expect(server.unsubscribed.isEmpty)
         await client.disconnect()
     }
@@ -183,6 +228,25 @@ struct FurtherSubscriptionTests {
         #expect(server.subscribed.count == 3)
         server.send("x", to: "a")
         for messages in [first, messages] { #expect(try await messages.first(1).map(\.text) == ["x"]) }
+        await client.disconnect()
+    }
+
+    @Test func `unsubscribe() returns when the filter is wanted again before UNSUBSCRIBE could be sent`() async throws {
+        let server = SubscribingServer()
+        server.setWithholding(true)
+        let client = server.scriptedServer.client { $0.requestTimeout = .patience }
+        try await client.connect()
+        let first = client.subscription(to: "a")
+        #expect(await eventually { server.unansweredCount == 1 })
+        let ending = Task { try await first.unsubscribe() }
+        let core = client.core
+        #expect(await eventually { await core.loop.result { core.subscriptions.router.entries.isEmpty } })
+        let second = client.subscription(to: "a")
+        try await ending.value
+        server.setWithholding(false)
+        server.answer(.success)
+        #expect(await eventually { second.grantedQoS == .atLeastOnce })
+        #expect(server.unsubscribed.isEmpty && server.subscribed.count == 2)
         await client.disconnect()
     }
 

@@ -217,8 +217,8 @@ struct RealServerTests {
     @Test func `SUBACK for one filter gets no advice about many`() {
         let violation = MQTTProtocolError(
             .protocolError, "SUBACK has 0 reason codes for 1 topic filter.", clause: MQTTEngine.clauseOfCodeCount)
-        let packet = MQTTRefusedPacket(type: .suback, topic: "", fingerprint: 1, request: 1)
-        let message = MQTTError(violation, .init(packet: packet, filters: ["a"])).message
+        let packet = MQTTRefusedPacket(type: .suback, topic: "", fingerprint: 1, filters: ["a"])
+        let message = MQTTError(violation, packet).message
         #expect(message.contains("SUBACK for 'a'") && !message.contains("maximumFiltersPerRequest"), "\(message)")
     }
 

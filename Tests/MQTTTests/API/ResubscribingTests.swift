@@ -1,12 +1,13 @@
 import ClientTestSupport
 import LoopbackBroker
-import MQTT
 import MQTTCore
 import MessagingShell
 import Synchronization
 import TestSupport
 import Testing
 import Transport
+
+@testable import MQTT
 
 /// Which filters are subscribed again when the server has kept the session.
 @Suite("Client: subscribing again in a session", .turns)
@@ -195,45 +196,84 @@ struct ResubscribingTests {
         await client.disconnect()
     }
 
-    /// The server answers the first SUBSCRIBE when it has read UNSUBSCRIBE, and the connection ends before the second.
+    /// The server answers the first SUBSCRIBE late, and then no other one on that connection.
     @Test func `the answer to a subscription that has ended is not taken for that to the next one`() async throws {
-        let kept = Mutex<[(UInt16, Int)]>([])
+        let asked = Mutex<[(step: ScriptedServer.Step, id: UInt16)]>([])
+        let unsubscribed = Mutex(0)
         let server = ScriptedServer { step in
             switch step.event {
             case .connectReceived: step.accept(sessionPresent: step.connection > 1)
             case .subscribeReceived(let packet):
-                let count = kept.withLock { kept in
-                    kept.append((packet.packetID, step.connection))
-                    return kept.count
-                }
-                if count == 2 { step.link.dropConnection() }
-                guard count > 2 else { return }
+                asked.withLock { $0.append((step, packet.packetID)) }
+                guard step.connection > 1 else { return }
                 step.perform {
                     try? $0.engine.acknowledgeSubscribe(packet.packetID, codes: [.success], at: MonotonicClock.now)
                 }
-            case .unsubscribeReceived:
-                let first = kept.withLock { $0[0].0 }
-                step.perform {
-                    try? $0.engine.acknowledgeSubscribe(first, codes: [.success], at: MonotonicClock.now)
-                }
+            case .unsubscribeReceived: unsubscribed.withLock { $0 += 1 }
             default: break
             }
         }
         let client = server.client {
             $0.cleanStart = false
-            // So that UNSUBSCRIBE is read alone.
-            $0.maximumFiltersPerRequest = 1
+            $0.requestTimeout = .patience
         }
         try await client.connect()
         var messages: MQTTSubscription? = client.subscription(to: "a")
-        #expect(await eventually { kept.withLock { $0.count } == 1 })
+        #expect(await eventually { asked.withLock { $0.count } == 1 })
         withExtendedLifetime(messages) {}
         messages = nil
-        let next = client.subscription(to: "a")
-        #expect(await eventually { kept.withLock { $0.count } >= 3 })
-        #expect(kept.withLock { $0.map(\.1) } == [1, 1, 2])
+        let next = client.subscription(to: "a", qos: .exactlyOnce)
+        let core = client.core
+        #expect(
+            await eventually {
+                await core.loop.result {
+                    core.subscriptions.router.orderedEntries.map(\.value.request.qos) == [.exactlyOnce]
+                }
+            })
+        // One request at a time names the filter.
+        #expect(asked.withLock { $0.count } == 1)
+        asked.withLock { $0[0] }.step.perform { machine in
+            let id = asked.withLock { $0[0].id }
+            try? machine.engine.acknowledgeSubscribe(id, codes: [.success], at: MonotonicClock.now)
+        }
+        #expect(await eventually { asked.withLock { $0.count } == 2 })
+        #expect(next.grantedQoS == nil)
+        server.link?.dropConnection()
+        #expect(await eventually { next.grantedQoS == .atMostOnce })
+        #expect(unsubscribed.withLock { $0 } == 0)
         withExtendedLifetime(next) {}
         await client.disconnect()
+    }
+
+    /// An earlier process has subscribed it, and messages wait in the session.
+    @Test func `what was declared and never asked for stays in a session that is kept`() async throws {
+        let gone = Mutex<[String]>([])
+        let connects = Mutex(0)
+        let server = ScriptedServer { step in
+            switch step.event {
+            case .connectReceived:
+                connects.withLock { $0 += 1 }
+                step.accept(sessionPresent: true)
+            case .subscribeReceived(let packet):
+                step.perform {
+                    try? $0.engine.acknowledgeSubscribe(packet.packetID, codes: [.success], at: MonotonicClock.now)
+                }
+            case .unsubscribeReceived(let packet): gone.withLock { $0 += packet.filters }
+            default: break
+            }
+        }
+        let client = server.client {
+            $0.version = .v3_1_1
+            $0.cleanStart = false
+        }
+        let subscription = client.subscription(to: "a")
+        await client.disconnect()
+        withExtendedLifetime(subscription) {}
+        try await client.connect()
+        _ = try await client.subscribe(to: "b")
+        await client.disconnect()
+        #expect(connects.withLock { $0 } == 1)
+        #expect(!gone.withLock { $0.contains("a") })
     }
 
     @Test func `a subscription that ended with the client is unsubscribed after the next connect`() async throws {

@@ -51,6 +51,19 @@ final class SubscribingServer: Sendable {
         step.perform { try? $0.engine.acknowledgeSubscribe(packetID, codes: [code], at: MonotonicClock.now) }
     }
 
+    /// Answers all SUBSCRIBE packets that are not answered, in their order; the answers arrive in one read.
+    func answerAll(_ codes: MQTTReasonCode...) {
+        let all = state.withLock { state in
+            defer { state.unanswered = [] }
+            return state.unanswered
+        }
+        all.first?.step.perform { machine in
+            for (entry, code) in zip(all, codes) {
+                try? machine.engine.acknowledgeSubscribe(entry.packetID, codes: [code], at: MonotonicClock.now)
+            }
+        }
+    }
+
     /// Sends messages of QoS 0, which arrive in one read.
     func send(_ texts: String..., to topic: String) { send(texts, to: topic) }
 

@@ -1,0 +1,308 @@
+import MessagingWire
+
+/// A topic filter of a client: what is wanted of it, what the server has of it, and which request is in flight for it.
+///
+/// Events only assign; which packet follows from them is computed (``next(hasOptions:)``). At most one request in flight
+/// names a filter.
+struct FilterRecord: Sendable, Equatable {
+    /// What SUBSCRIBE asks for, except for Retain Handling.
+    struct Options: Sendable, Equatable {
+        var qos = QoS.atMostOnce
+        var noLocal = false
+        var retainAsPublished = false
+        /// The Subscription Identifier; 0 for none.
+        var identifier: UInt32 = 0
+
+        /// Whether a server that was asked for `asked` is to be asked for this. A lower QoS is not worth a request, whose
+        /// answer before 5.0 repeats retained messages.
+        func exceeds(_ asked: Options, hasOptions: Bool) -> Bool {
+            if qos > asked.qos { return true }
+            guard hasOptions else { return false }
+            return noLocal != asked.noLocal || retainAsPublished != asked.retainAsPublished
+                || identifier != asked.identifier
+        }
+    }
+
+    enum Wanted: Sendable, Equatable {
+        case none
+        /// The server has it for a subscription that ended with the client, and may have it for the next one.
+        case unclaimed
+        case options(Options)
+    }
+
+    enum Server: Sendable, Equatable {
+        case absent
+        case holds(Holding)
+        /// It may have the filter; also for longer than this client has asked for it, if `isOlder`.
+        case unknown(isOlder: Bool)
+        /// The answer to the last request did not come in time. Nothing follows on this connection by itself.
+        case late
+    }
+
+    /// What the server has granted.
+    struct Holding: Sendable, Equatable {
+        var asked: Options
+        var granted: MQTTReasonCode
+        /// Whether this connection has granted it.
+        var isConfirmed = true
+    }
+
+    enum InFlight: Sendable, Equatable {
+        case none
+        /// With the handling of retained messages that callers asked for, if any waited.
+        case subscribe(asked: Options, RetainHandling?, token: UInt64)
+        case unsubscribe(token: UInt64)
+
+        var token: UInt64? {
+            switch self {
+            case .none: nil
+            case .subscribe(_, _, let token), .unsubscribe(let token): token
+            }
+        }
+    }
+
+    /// The packet that is to be written.
+    enum Packet: Sendable, Equatable {
+        case subscribe
+        case unsubscribe
+    }
+
+    typealias RetainHandling = MQTTSubscriptionRequest.RetainHandling
+
+    private(set) var wanted = Wanted.none
+    private(set) var server: Server
+    private(set) var inFlight = InFlight.none
+    /// What the server has refused since it granted something, or began a session. It is not asked for the same again.
+    private(set) var refused: Options?
+    /// The strongest Retain Handling of the callers that wait for a SUBSCRIBE which is not written; nil if none waits.
+    private(set) var asking: RetainHandling?
+    /// The Retain Handling for a server that does not hold the filter.
+    private(set) var handling = RetainHandling.sendAtSubscribe
+    /// The properties of the next packet, without an identifier of this client.
+    private(set) var properties = MQTTProperties()
+    /// Increases with each filter that is wanted anew; filters are subscribed in this order.
+    var number: UInt64 = 0
+
+    /// - Parameter mayBeHeld: whether the server may hold it in a session that an earlier process has begun.
+    init(mayBeHeld: Bool) { server = mayBeHeld ? .unknown(isOlder: true) : .absent }
+
+    // MARK: What follows
+
+    /// The packet that is due while there is a connection.
+    func next(hasOptions: Bool) -> Packet? {
+        guard case .none = inFlight else { return nil }
+        switch wanted {
+        case .unclaimed: return nil
+        case .none:
+            switch server {
+            case .holds, .unknown: return .unsubscribe
+            case .absent, .late: return nil
+            }
+        case .options(let wanted):
+            if asking != nil { return .subscribe }
+            if let refused, !Self.differ(wanted, refused, hasOptions) { return nil }
+            switch server {
+            case .absent, .unknown: return .subscribe
+            case .late: return nil
+            case .holds(let holding):
+                return wanted.exceeds(holding.asked, hasOptions: hasOptions) ? .subscribe : nil
+            }
+        }
+    }
+
+    private static func differ(_ wanted: Options, _ asked: Options, _ hasOptions: Bool) -> Bool {
+        wanted.qos != asked.qos || wanted.exceeds(asked, hasOptions: hasOptions)
+    }
+
+    /// Whether the server has refused what is wanted and holds nothing that it granted on this connection, and nothing is asked
+    /// for.
+    func isRefused(hasOptions: Bool) -> Bool {
+        if case .holds = server { return false }
+        guard refused != nil, case .options = wanted, case .none = inFlight else { return false }
+        return next(hasOptions: hasOptions) == nil
+    }
+
+    /// Whether there is nothing to remember.
+    var isOver: Bool {
+        if case .options = wanted { return false }
+        return server == .absent && inFlight == .none
+    }
+
+    /// The Retain Handling of the SUBSCRIBE that is due. A server that holds the filter repeats its retained messages only if
+    /// a caller wants them. A server that may hold it sends them if it does not.
+    var nextHandling: RetainHandling {
+        switch server {
+        case .absent: handling
+        case .holds(let holding) where holding.isConfirmed: asking ?? .doNotSend
+        case .holds, .unknown, .late:
+            Self.strongest(asking, handling == .doNotSend ? nil : .sendIfNew) ?? .doNotSend
+        }
+    }
+
+    /// The handling that brings most retained messages.
+    static func strongest(_ one: RetainHandling?, _ other: RetainHandling?) -> RetainHandling? {
+        guard let one, let other else { return one ?? other }
+        return one.rawValue < other.rawValue ? one : other
+    }
+
+    // MARK: What the caller wants
+
+    mutating func want(_ options: Options, _ handling: RetainHandling, _ properties: MQTTProperties) {
+        wanted = .options(options)
+        self.handling = handling
+        self.properties = properties
+    }
+
+    /// A caller waits for a SUBSCRIBE that is not written.
+    mutating func ask(_ handling: RetainHandling) { asking = Self.strongest(asking, handling) }
+
+    /// The handlings of the callers that wait still: for the SUBSCRIBE in flight, and for the next.
+    mutating func keepAsking(_ written: RetainHandling?, next: RetainHandling?) {
+        if case .subscribe(let asked, _, let token) = inFlight {
+            inFlight = .subscribe(asked: asked, written, token: token)
+        }
+        asking = next
+    }
+
+    mutating func unwant(_ properties: MQTTProperties) {
+        wanted = .none
+        asking = nil
+        self.properties = properties
+        // The server may have read the SUBSCRIBE.
+        if case .late = server { server = .unknown(isOlder: false) }
+    }
+
+    /// The client stops: what the server holds may be wanted again. What was only asked for is not wanted any more.
+    mutating func stop() {
+        switch server {
+        case .holds, .unknown(isOlder: true), .late:
+            wanted = .unclaimed
+            asking = nil
+        case .absent, .unknown(isOlder: false): unwant(MQTTProperties())
+        }
+    }
+
+    // MARK: What happened
+
+    mutating func written(_ packet: Packet, token: UInt64) {
+        assert(inFlight == .none, "Two requests in flight name a filter.")
+        switch (packet, wanted) {
+        case (.subscribe, .options(let options)):
+            inFlight = .subscribe(asked: options, asking, token: token)
+            asking = nil
+        case (.unsubscribe, .none): inFlight = .unsubscribe(token: token)
+        case (.subscribe, .none), (.subscribe, .unclaimed), (.unsubscribe, .unclaimed), (.unsubscribe, .options):
+            assert(false, "A request asks for what is not wanted.")
+        }
+    }
+
+    /// The packet cannot be written: what is wanted is refused, or the server keeps what it has.
+    mutating func notWritten(_ packet: Packet) {
+        switch (packet, wanted) {
+        case (.subscribe, .options(let options)):
+            asking = nil
+            refuse(options)
+        case (.unsubscribe, .none): server = .late
+        case (.subscribe, .none), (.subscribe, .unclaimed), (.unsubscribe, .unclaimed), (.unsubscribe, .options):
+            assert(false, "A request asks for what is not wanted.")
+        }
+    }
+
+    mutating func subscribeAnswered(_ code: MQTTReasonCode) {
+        guard case .subscribe(let asked, _, _) = inFlight else {
+            return assert(false, "SUBACK has come for a filter that was not asked for.")
+        }
+        inFlight = .none
+        if code.isError { return refuse(asked) }
+        server = .holds(Holding(asked: asked, granted: code))
+        refused = nil
+    }
+
+    /// What this connection has granted is there still. What an earlier one has may be.
+    private mutating func refuse(_ asked: Options) {
+        refused = asked
+        switch server {
+        case .holds(let holding) where holding.isConfirmed: break
+        case .absent: break
+        case .holds, .late: server = .unknown(isOlder: true)
+        case .unknown: break
+        }
+    }
+
+    /// UNSUBACK, whatever its codes.
+    mutating func unsubscribeAnswered() {
+        guard case .unsubscribe = inFlight else {
+            return assert(false, "UNSUBACK has come for a filter that was not unsubscribed.")
+        }
+        inFlight = .none
+        server = .absent
+        refused = nil
+    }
+
+    /// The answer did not come in time, and is ignored if it comes.
+    mutating func late() {
+        switch (inFlight, wanted) {
+        case (.none, _): assert(false, "An answer is late that is not awaited.")
+        // Nobody wants what the server may hold now: UNSUBSCRIBE follows.
+        case (.subscribe, .none): server = .unknown(isOlder: false)
+        case (.subscribe, .unclaimed), (.subscribe, .options), (.unsubscribe, _): server = .late
+        }
+        inFlight = .none
+    }
+
+    /// - Parameter isRefused: whether the connection has ended because of the SUBSCRIBE in flight.
+    mutating func connectionLost(isRefused: Bool = false) {
+        if case .holds(let holding) = server {
+            server = .holds(Holding(asked: holding.asked, granted: holding.granted, isConfirmed: false))
+            refused = nil
+        }
+        defer { inFlight = .none }
+        switch inFlight {
+        case .none: break
+        case .unsubscribe: loseSight()
+        case .subscribe(let asked, _, _) where isRefused: refuse(asked)
+        case .subscribe(_, let handling, _):
+            loseSight()
+            // The callers that waited for the answer await the next one.
+            if case .options = wanted { asking = Self.strongest(asking, handling) }
+        }
+    }
+
+    /// It is not known any more whether the server has the filter.
+    private mutating func loseSight() {
+        switch server {
+        case .absent: server = .unknown(isOlder: false)
+        case .holds, .late: server = .unknown(isOlder: true)
+        case .unknown: break
+        }
+    }
+
+    /// CONNACK, or the client has discarded the session.
+    mutating func sessionIsAbsent() {
+        assert(inFlight == .none, "A request is in flight without a connection.")
+        server = .absent
+        refused = nil
+        if case .unclaimed = wanted { wanted = .none }
+    }
+
+    /// CONNACK: the session continues.
+    ///
+    /// - Parameters:
+    ///   - isInDoubt: whether the server may have lost the filter nevertheless.
+    ///   - allowed: the server's Maximum QoS; nil if that is not known.
+    mutating func sessionContinues(isInDoubt: Bool, allowed: QoS?) {
+        assert(inFlight == .none, "A request is in flight without a connection.")
+        // User properties are those of the call that waited for the packet.
+        if case .none = wanted { properties = MQTTProperties() }
+        if isInDoubt { server = .unknown(isOlder: true) }
+        switch server {
+        case .absent, .unknown: break
+        case .late: loseSight()
+        case .holds(var holding):
+            guard let allowed, holding.granted.rawValue < min(allowed, holding.asked.qos).rawValue else { return }
+            // It would grant more now.
+            holding.asked.qos = QoS(rawValue: holding.granted.rawValue) ?? .atMostOnce
+            server = .holds(holding)
+        }
+    }
+}

@@ -1,0 +1,317 @@
+import TestSupport
+import Testing
+
+@testable import MQTTCore
+
+/// Every state of a filter with every event: what follows is in a table, or the event is impossible.
+@Suite("Engine: the record of a filter", .heavy)
+struct FilterRecordTests {
+    // MARK: The states
+
+    private enum Wanted: CaseIterable { case none, unclaimed, lower, higher }
+    private enum Server: CaseIterable {
+        case absent, holdsLess, holds, heldLess, held, refused, unknownRefused, unknown, asked, late
+    }
+    private enum InFlight: CaseIterable { case none, subscribe, unsubscribe }
+    private enum Event: CaseIterable {
+        case want, ask, unwant, stop, written, notWritten, granted, refusal, unsubscribed, late
+        case connectionLost, connectionLostBecause, sessionAbsent, sessionContinues, sessionInDoubt, allowsMore
+    }
+
+    private static let lower = FilterRecord.Options(qos: .atMostOnce)
+    private static let higher = FilterRecord.Options(qos: .exactlyOnce)
+
+    /// A state, reached by events.
+    ///
+    /// - Returns: nil if no events lead to it.
+    private static func record(_ wanted: Wanted, _ server: Server, _ inFlight: InFlight) -> FilterRecord? {
+        var record = FilterRecord(mayBeHeld: server == .unknown || server == .unknownRefused)
+        func grant(_ options: FilterRecord.Options) {
+            record.want(options, .sendAtSubscribe, [])
+            record.written(.subscribe, token: 1)
+            record.subscribeAnswered(MQTTReasonCode(rawValue: options.qos.rawValue))
+        }
+        switch server {
+        case .absent, .unknown: break
+        case .asked:
+            record.want(lower, .sendAtSubscribe, [])
+            record.written(.subscribe, token: 1)
+            record.connectionLost()
+        case .holdsLess, .heldLess: grant(lower)
+        case .holds, .held: grant(higher)
+        case .refused, .unknownRefused:
+            record.want(lower, .sendAtSubscribe, [])
+            record.written(.subscribe, token: 1)
+            record.subscribeAnswered(.notAuthorized)
+        case .late:
+            record.want(lower, .sendAtSubscribe, [])
+            record.written(.subscribe, token: 1)
+            record.late()
+        }
+        if server == .held || server == .heldLess {
+            record.connectionLost()
+            record.sessionContinues(isInDoubt: false, allowed: nil)
+        }
+        let isInFlight: Bool
+        switch (inFlight, wanted) {
+        case (.none, _): isInFlight = false
+        case (.subscribe, _):
+            record.want(higher, .sendAtSubscribe, [])
+            record.written(.subscribe, token: 2)
+            isInFlight = true
+        case (.unsubscribe, _):
+            // What is late becomes unknown when nobody wants it.
+            if server == .late { return nil }
+            record.unwant([])
+            record.written(.unsubscribe, token: 2)
+            isInFlight = true
+        }
+        switch wanted {
+        case .none:
+            if case .none = record.wanted { break }
+            // The same.
+            if server == .late { return nil }
+            record.unwant([])
+        case .unclaimed:
+            record.stop()
+            guard record.wanted == .unclaimed else { return nil }
+        case .lower: record.want(lower, .sendAtSubscribe, [])
+        case .higher: record.want(higher, .sendAtSubscribe, [])
+        }
+        assert((record.inFlight != .none) == isInFlight)
+        return record
+    }
+
+    /// The state in words, with the packet that is due.
+    private static func text(_ record: FilterRecord) -> String {
+        let wanted =
+            switch record.wanted {
+            case .none: "none"
+            case .unclaimed: "unclaimed"
+            case .options(let options): options == lower ? "lower" : "higher"
+            }
+        let server =
+            switch record.server {
+            case .absent: "absent"
+            case .holds(let holding):
+                (holding.isConfirmed ? "holds" : "held") + (holding.asked == lower ? "Less" : "")
+            case .unknown(let isOlder): isOlder ? "unknown" : "asked"
+            case .late: "late"
+            }
+        let refused = record.refused.map { $0 == lower ? "Refused" : "RefusedHigher" } ?? ""
+        let inFlight =
+            switch record.inFlight {
+            case .none: "-"
+            case .subscribe: "SUBSCRIBE"
+            case .unsubscribe: "UNSUBSCRIBE"
+            }
+        let next =
+            switch record.next(hasOptions: true) {
+            case nil: record.isOver ? "over" : "-"
+            case .subscribe: "SUBSCRIBE(\(record.nextHandling))"
+            case .unsubscribe: "UNSUBSCRIBE"
+            }
+        return "\(wanted) \(server)\(refused) \(inFlight) -> \(next)"
+    }
+
+    // MARK: The events
+
+    /// Whether an event can happen.
+    private static func isPossible(_ event: Event, _ record: FilterRecord) -> Bool {
+        let isWanted = if case .options = record.wanted { true } else { false }
+        switch event {
+        case .want, .unwant, .stop, .connectionLost: return true
+        case .connectionLostBecause: if case .subscribe = record.inFlight { return true } else { return false }
+        case .ask: return isWanted
+        case .written, .notWritten: return record.next(hasOptions: true) != nil
+        case .granted, .refusal: if case .subscribe = record.inFlight { return true } else { return false }
+        case .unsubscribed: if case .unsubscribe = record.inFlight { return true } else { return false }
+        case .late: return record.inFlight != .none
+        case .sessionAbsent, .sessionContinues, .sessionInDoubt, .allowsMore: return record.inFlight == .none
+        }
+    }
+
+    private static func apply(_ event: Event, to record: inout FilterRecord) {
+        switch event {
+        case .want: record.want(higher, .sendAtSubscribe, [])
+        case .ask: record.ask(.sendAtSubscribe)
+        case .unwant: record.unwant([])
+        case .stop: record.stop()
+        case .written: record.written(record.next(hasOptions: true)!, token: 3)
+        case .notWritten: record.notWritten(record.next(hasOptions: true)!)
+        case .granted: record.subscribeAnswered(.grantedQoS0)
+        case .refusal: record.subscribeAnswered(.notAuthorized)
+        case .unsubscribed: record.unsubscribeAnswered()
+        case .late: record.late()
+        case .connectionLost: record.connectionLost()
+        case .connectionLostBecause: record.connectionLost(isRefused: true)
+        case .sessionAbsent: record.sessionIsAbsent()
+        case .sessionContinues: record.sessionContinues(isInDoubt: false, allowed: nil)
+        case .sessionInDoubt: record.sessionContinues(isInDoubt: true, allowed: nil)
+        case .allowsMore: record.sessionContinues(isInDoubt: false, allowed: .exactlyOnce)
+        }
+    }
+
+    /// Whether the state after an event is what the rules say, written independently of the record.
+    private static func isExpected(_ record: FilterRecord, after event: Event, in before: FilterRecord) -> Bool {
+        let keepsServer = record.server == before.server
+        let isOver = record.inFlight == .none
+        switch event {
+        case .want, .ask: return keepsServer && record.inFlight == before.inFlight
+        case .stop:
+            // What was only asked for is not wanted any more.
+            let isOurs = before.server == .absent || before.server == .unknown(isOlder: false)
+            return keepsServer && record.wanted == (isOurs ? FilterRecord.Wanted.none : .unclaimed)
+        case .unwant:
+            // What is late may be at the server.
+            let isLate = before.server == .late
+            return (isLate ? record.server == .unknown(isOlder: false) : keepsServer) && record.asking == nil
+        case .written: return keepsServer && record.inFlight.token == 3 && record.asking == nil
+        case .notWritten:
+            let asked = before.next(hasOptions: true) == .subscribe
+            return asked ? isRefused(record, before) && record.next(hasOptions: true) == nil : record.server == .late
+        case .granted:
+            guard case .holds(let holding) = record.server else { return false }
+            return holding.isConfirmed && isOver
+        case .refusal: return isRefused(record, before) && isOver
+        case .unsubscribed: return record.server == .absent && isOver
+        case .late:
+            guard case .subscribe = before.inFlight, before.wanted == FilterRecord.Wanted.none else {
+                return record.server == .late && isOver
+            }
+            return record.server == .unknown(isOlder: false) && isOver
+        case .connectionLost:
+            if before.inFlight != .none { return record.server == lost(before.server) && isOver }
+            guard case .holds(let old) = before.server else { return keepsServer }
+            guard case .holds(let new) = record.server else { return false }
+            return new.asked == old.asked && !new.isConfirmed
+        case .connectionLostBecause:
+            // Whatever was granted, on this connection or an earlier one, may be lost.
+            let server = before.server == .absent ? .absent : lost(before.server)
+            return record.refused != nil && isOver && record.server == server
+        case .sessionAbsent: return record.server == .absent && record.wanted != .unclaimed
+        case .sessionInDoubt: return record.server == .unknown(isOlder: true)
+        case .sessionContinues: return before.server == .late ? record.server == .unknown(isOlder: true) : keepsServer
+        case .allowsMore:
+            guard case .holds = before.server else { return record.server != .late }
+            return isOver
+        }
+    }
+
+    /// What is known of the server when an answer is lost: nothing, but that it may have the filter for longer.
+    private static func lost(_ server: FilterRecord.Server) -> FilterRecord.Server {
+        switch server {
+        case .absent, .unknown(isOlder: false): .unknown(isOlder: false)
+        case .holds, .late, .unknown(isOlder: true): .unknown(isOlder: true)
+        }
+    }
+
+    /// Whether a refusal is noted as it has to be: only what this connection has granted is certain to be there still.
+    private static func isRefused(_ record: FilterRecord, _ before: FilterRecord) -> Bool {
+        guard record.refused != nil else { return false }
+        switch (before.server, record.server) {
+        case (.holds(let old), .holds(let new)): return old.isConfirmed && new.asked == old.asked
+        case (.absent, .absent): return true
+        case (.absent, _): return false
+        case (.holds(let old), .unknown): return !old.isConfirmed
+        case (_, .unknown): return record.server == lost(before.server)
+        default: return false
+        }
+    }
+
+    // MARK: The tables
+
+    private static func allStates() -> [FilterRecord] {
+        Wanted.allCases.flatMap { wanted in
+            Server.allCases.flatMap { server in InFlight.allCases.compactMap { record(wanted, server, $0) } }
+        }
+    }
+
+    @Test func `each event in each state leads to what the rules say, and none waits for ever`() {
+        var count = 0
+        for before in Self.allStates() {
+            for event in Event.allCases where Self.isPossible(event, before) {
+                var record = before
+                Self.apply(event, to: &record)
+                let name = "\(Self.text(before)), \(event): \(Self.text(record))"
+                #expect(Self.isExpected(record, after: event, in: before), "\(name)")
+                count += 1
+                expectEnds(record, "\(Self.text(before)), \(event)")
+            }
+        }
+        #expect(count > 700, "\(count)")
+    }
+
+    /// Answers what is asked for until nothing is due: a request is never repeated for ever.
+    private func expectEnds(_ start: FilterRecord, _ name: String) {
+        for code in [MQTTReasonCode.grantedQoS2, .grantedQoS0, .notAuthorized] {
+            var (record, packets) = (start, 0)
+            while packets < 4 {
+                switch record.inFlight {
+                case .subscribe: record.subscribeAnswered(code)
+                case .unsubscribe: record.unsubscribeAnswered()
+                case .none:
+                    guard let next = record.next(hasOptions: true) else { break }
+                    record.written(next, token: 9)
+                    packets += 1
+                    continue
+                }
+                if record.inFlight == .none, record.next(hasOptions: true) == nil { break }
+            }
+            #expect(packets < 4, "\(name) and \(code) leads to \(packets) requests, then \(Self.text(record))")
+            // What is wanted is granted or refused, what is not is not there.
+            switch record.wanted {
+            case .none: #expect(record.isOver || record.server == .late, "\(name): \(Self.text(record))")
+            case .unclaimed, .options: break
+            }
+        }
+    }
+
+    @Test func `the packet that is due in each state`() {
+        var due: [String: [String]] = [:]
+        for record in Self.allStates() where record.inFlight == .none {
+            let parts = Self.text(record).split(separator: " ", maxSplits: 3).map(String.init)
+            due["\(parts[0]) \(parts[3].dropFirst(3))", default: []].append(parts[1])
+        }
+        let expected: [String: [String]] = [
+            "none over": ["absent", "absentRefused"],
+            "none UNSUBSCRIBE": ["holdsLess", "holds", "heldLess", "held", "unknownRefused", "unknown", "asked"],
+            "unclaimed -": ["holdsLess", "holds", "heldLess", "held", "unknownRefused", "unknown", "late"],
+            "lower SUBSCRIBE(sendAtSubscribe)": ["absent"],
+            "lower SUBSCRIBE(sendIfNew)": ["unknown", "asked"],
+            "lower -": ["holdsLess", "holds", "heldLess", "held", "absentRefused", "unknownRefused", "late"],
+            "higher SUBSCRIBE(sendAtSubscribe)": ["absent", "absentRefused"],
+            "higher SUBSCRIBE(doNotSend)": ["holdsLess"],
+            "higher SUBSCRIBE(sendIfNew)": ["heldLess", "unknownRefused", "unknown", "asked"],
+            "higher -": ["holds", "held", "late"],
+        ]
+        for key in Set(due.keys).union(expected.keys) { #expect(due[key] == expected[key], "\(key)") }
+    }
+
+    @Test func `a server that allows more is asked again for what it has granted less`() {
+        var record = FilterRecord(mayBeHeld: false)
+        record.want(Self.higher, .sendAtSubscribe, [])
+        record.written(.subscribe, token: 1)
+        record.subscribeAnswered(.grantedQoS0)
+        #expect(record.next(hasOptions: true) == nil)
+        record.connectionLost()
+        for (allowed, isDue) in [(nil, false), (QoS.atMostOnce, false), (.atLeastOnce, true)] {
+            record.sessionContinues(isInDoubt: false, allowed: allowed)
+            #expect((record.next(hasOptions: true) == .subscribe) == isDue)
+        }
+    }
+
+    @Test func `before 5_0 only a higher QoS is worth a further SUBSCRIBE`() {
+        var record = FilterRecord(mayBeHeld: false)
+        record.want(Self.lower, .sendAtSubscribe, [])
+        record.written(.subscribe, token: 1)
+        record.subscribeAnswered(.grantedQoS0)
+        var other = Self.lower
+        other.noLocal = true
+        record.want(other, .sendAtSubscribe, [])
+        #expect(record.next(hasOptions: false) == nil)
+        #expect(record.next(hasOptions: true) == .subscribe)
+        record.want(Self.higher, .sendAtSubscribe, [])
+        #expect(record.next(hasOptions: false) == .subscribe)
+    }
+}
