@@ -5,7 +5,7 @@ import Transport
 /// Subscribing and unsubscribing, on the caller's task.
 extension MQTTSubscriptions {
     /// Registers a route, waits for the server's answers, and acknowledges the retained messages that it was handed.
-    nonisolated(nonsending) func subscribe(_ route: MQTTRoute) async throws(MQTTError) -> MQTTSubscribeWait.Answer {
+    nonisolated(nonsending) func subscribe(_ route: MQTTRoute) async throws(MQTTError) -> MQTTFilterWait.Answer {
         let answer = try await register(route)
         let core = core!
         core.loop.execute { core.subscriptions.confirmUnmatched(route) }
@@ -28,13 +28,19 @@ extension MQTTSubscriptions {
     nonisolated(nonsending) func unsubscribe(
         _ route: MQTTRoute, properties: MQTTProperties
     ) async throws(MQTTError) -> MQTTUnsubscribeResult {
-        try await answer { $0.unsubscribeNow(route, properties, $1) }
+        MQTTUnsubscribeResult(try await answer { $0.unsubscribeNow(route, properties, $1) })
     }
 
     /// Unsubscribes filters that no subscription of this client has, and waits for the server's answer.
     nonisolated(nonsending) func unsubscribe(
         _ filters: [String], properties: MQTTProperties
     ) async throws(MQTTError) -> MQTTUnsubscribeResult {
-        try await answer { $0.unsubscribeNow(filters, properties, $1) }
+        MQTTUnsubscribeResult(try await answer { $0.unsubscribeNow(filters, properties, $1) })
+    }
+}
+
+extension MQTTUnsubscribeResult {
+    fileprivate init(_ answer: MQTTFilterWait.Answer) {
+        self.init(reasonCodes: answer.codes, properties: answer.properties)
     }
 }

@@ -20,7 +20,7 @@ final class MQTTFilterEntry {
     struct Caller {
         let route: MQTTRoute
         /// The call that waits for the answer; nil for a declared subscription.
-        let wait: MQTTSubscribeWait?
+        let wait: MQTTFilterWait?
         /// The place of the filter among those of the route.
         let index: Int
         /// The caller awaits the answer to the first SUBSCRIBE of the filter whose token is not lower.

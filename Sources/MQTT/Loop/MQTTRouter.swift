@@ -25,7 +25,7 @@ final class MQTTRouter {
     /// The numbers of those that topics may share.
     private(set) var sharedDestinations: [[ObjectIdentifier]: UInt32] = [:]
     /// The callers that wait until filters are unsubscribed, by the filter, with its place among those of the call.
-    private var unsubscribing: [ByteKey: [(wait: MQTTUnsubscribeWait, index: Int)]] = [:]
+    private var unsubscribing: [ByteKey: [(wait: MQTTFilterWait, index: Int)]] = [:]
     /// Whether the server may send messages that not all matching routes get: several copies of a message for overlapping
     /// filters of a subscription, or retained messages for which only some routes of a filter have asked. False in most
     /// clients; never reset, since it only costs time.
@@ -267,14 +267,14 @@ final class MQTTRouter {
     var hasUnsubscribing: Bool { !unsubscribing.isEmpty }
 
     /// A caller waits until filters are unsubscribed.
-    func addUnsubscribing(_ wait: MQTTUnsubscribeWait, _ filters: [String]) {
+    func addUnsubscribing(_ wait: MQTTFilterWait, _ filters: [String]) {
         for (index, filter) in filters.enumerated() {
             unsubscribing[ByteKey(filter), default: []].append((wait, index))
         }
     }
 
     /// Takes the callers that wait until a filter is unsubscribed.
-    func takeUnsubscribing(_ filter: String) -> [(wait: MQTTUnsubscribeWait, index: Int)] {
+    func takeUnsubscribing(_ filter: String) -> [(wait: MQTTFilterWait, index: Int)] {
         // An idle client keeps no memory for callers.
         defer { if unsubscribing.isEmpty { unsubscribing = [:] } }
         return unsubscribing.removeValue(forKey: ByteKey(filter)) ?? []

@@ -39,8 +39,7 @@ extension MQTTSubscriptions {
             // Callers confirm for themselves: theirs may have been cancelled.
             for route in answered where !callers.contains(where: { $0.route === route }) { confirmUnmatched(route) }
             for caller in callers {
-                caller.wait?.note(properties, of: request.token)
-                caller.wait?.answer(caller.index, .success(code))
+                caller.wait?.answer(caller.index, .success(code), properties, of: request.token)
             }
         }
     }
@@ -49,8 +48,10 @@ extension MQTTSubscriptions {
         for (index, filter) in request.filters.enumerated() {
             core.news.tell(.unsubscribed(filter: filter))
             let code = index < codes.count ? codes[index] : nil
+            let result: Result<MQTTReasonCode?, MQTTError> =
+                if let code, code.isError { .failure(.unsubscribeRefused(code, properties)) } else { .success(code) }
             for caller in router.takeUnsubscribing(filter) {
-                caller.wait.answer(caller.index, code, properties, of: request.token)
+                caller.wait.answer(caller.index, result, properties, of: request.token)
             }
         }
     }
@@ -115,8 +116,7 @@ extension MQTTSubscriptions {
         guard let entry = router.entries[key] else { return }
         let callers = entry.takeCallers { $0.token <= token && !(othersContinue && $0.wait == nil) }
         for caller in callers {
-            caller.wait?.note(error.properties, of: token)
-            caller.wait?.answer(caller.index, .failure(error))
+            caller.wait?.answer(caller.index, .failure(error), error.properties, of: token)
         }
         for caller in callers { withdraw(caller.route, from: key, error) }
         let isLost = !entry.routes.isEmpty && core.link.perform { $0.engine.isRefused(key.text) }

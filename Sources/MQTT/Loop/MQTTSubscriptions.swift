@@ -24,9 +24,9 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
 
     // MARK: Routes
 
-    func subscribeNow(_ route: MQTTRoute, _ call: MQTTSubscribeWait.Call) {
+    func subscribeNow(_ route: MQTTRoute, _ call: MQTTFilterWait.Call) {
         guard !call.isOver, core.accepts(call) else { return }
-        add(route, MQTTSubscribeWait(route, call))
+        add(route, MQTTFilterWait(call, filterCount: route.requests.count))
     }
 
     /// Registers a route that no caller waits for, whether or not the client tries to be connected.
@@ -36,7 +36,7 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
         confirmUnmatched(route)
     }
 
-    private func add(_ route: MQTTRoute, _ wait: MQTTSubscribeWait?) {
+    private func add(_ route: MQTTRoute, _ wait: MQTTFilterWait?) {
         let added = route.requests.map { router.add(route, $0) }
         router.identify(route)
         // Before the first connection, the server's session may still hold filters of an earlier process.
@@ -70,12 +70,12 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
     func endUnsubscribes(of filters: [String]) {
         guard router.hasUnsubscribing else { return }
         for filter in filters where !core.link.perform({ $0.engine.isUnsubscribing(filter) }) {
-            for caller in router.takeUnsubscribing(filter) { caller.wait.answer(caller.index, nil, [], of: 0) }
+            for caller in router.takeUnsubscribing(filter) { caller.wait.answer(caller.index, .success(nil)) }
         }
     }
 
     func cancelSubscribe(_ route: MQTTRoute) {
-        var waits: [MQTTSubscribeWait] = []
+        var waits: [MQTTFilterWait] = []
         for request in route.requests {
             guard let entry = router.entries[ByteKey(request.filter)] else { continue }
             waits += entry.callers.filter { $0.route === route }.compactMap(\.wait)
@@ -85,7 +85,7 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
         for wait in waits { wait.fail(.cancelledWait) }
     }
 
-    func unsubscribeNow(_ route: MQTTRoute, _ properties: MQTTProperties, _ call: MQTTUnsubscribeWait.Call) {
+    func unsubscribeNow(_ route: MQTTRoute, _ properties: MQTTProperties, _ call: MQTTFilterWait.Call) {
         finish(route)
         var unsubscribed = takeOut(route, properties)
         // When the client has stopped since, only the server may still have the subscription, in a session.
@@ -96,7 +96,7 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
         finish(call, afterUnsubscribing: unsubscribed)
     }
 
-    func unsubscribeNow(_ filters: [String], _ properties: MQTTProperties, _ call: MQTTUnsubscribeWait.Call) {
+    func unsubscribeNow(_ filters: [String], _ properties: MQTTProperties, _ call: MQTTFilterWait.Call) {
         guard core.accepts(call) else { return }
         if let own = filters.first(where: { router.entries[ByteKey($0)] != nil }) {
             call.end(.failure(.filterIsSubscribed(own)))
@@ -107,13 +107,13 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
     }
 
     /// Lets a caller wait until filters are unsubscribed; without a connection, the next one of the session does it.
-    private func finish(_ call: MQTTUnsubscribeWait.Call, afterUnsubscribing filters: [String]) {
+    private func finish(_ call: MQTTFilterWait.Call, afterUnsubscribing filters: [String]) {
         defer { reconcile() }
         guard !filters.isEmpty, core.supervisor.isConnected else {
-            call.end(.success(MQTTUnsubscribeResult()))
+            call.end(.success(.init()))
             return
         }
-        router.addUnsubscribing(MQTTUnsubscribeWait(call, filterCount: filters.count), filters)
+        router.addUnsubscribing(MQTTFilterWait(call, filterCount: filters.count), filters)
     }
 
     /// Removes a route without waiting for the server's answer; UNSUBSCRIBE is sent for filters that no other route has.
@@ -198,7 +198,7 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
     func storeOpened() {
         guard let router = knownRouter else { return }
         let awaited = Set(
-            router.entries.values.flatMap { $0.callers.compactMap { $0.wait.map { ObjectIdentifier($0.route) } } })
+            router.entries.values.flatMap { $0.callers.filter { $0.wait != nil }.map { ObjectIdentifier($0.route) } })
         for (_, entry) in router.entries.sorted(by: { $0.key.text < $1.key.text }) {
             for route in entry.routes {
                 handUnmatched(to: route)
