@@ -17,10 +17,8 @@ final class MQTTRoute: DeliveryRoute, @unchecked Sendable {
     /// The places in `requests` whose filters match topics that others match as well, so that brokers may send several
     /// copies of a message; empty where copies cannot be told apart.
     let overlapping: [Int]
-    /// The number of different filters.
-    let filterCount: Int32
-    /// The number of filters that the server refused.
-    var lostFilters: Int32 = 0
+    /// The number of different filters, without those that the server has refused.
+    var filtersLeft: Int32
     /// The highest QoS that the server has granted, -1 before it has granted any; read on any thread.
     private let granted = Atomic<Int8>(-1)
     let policy: BufferPolicy
@@ -34,7 +32,7 @@ final class MQTTRoute: DeliveryRoute, @unchecked Sendable {
         self.requests = requests
         self.properties = properties
         overlapping = Self.overlapping(requests, properties)
-        filterCount = Int32(requests.count > 1 ? Set(requests.map { ByteKey($0.filter) }).count : requests.count)
+        filtersLeft = Int32(requests.count > 1 ? Set(requests.map { ByteKey($0.filter) }).count : requests.count)
         self.policy = policy
         self.acknowledgement = acknowledgement
         receivers = DeliveryReceivers(replies: replies)

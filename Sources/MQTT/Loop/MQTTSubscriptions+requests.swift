@@ -157,8 +157,8 @@ extension MQTTSubscriptions {
 
     /// A subscription of several filters lives as long as one of them does.
     private func lose(_ route: MQTTRoute, _ error: MQTTError) {
-        route.lostFilters += 1
-        if route.lostFilters >= route.filterCount { finish(route, .failed(error)) }
+        route.filtersLeft -= 1
+        if route.filtersLeft <= 0 { finish(route, .failed(error)) }
     }
 }
 
