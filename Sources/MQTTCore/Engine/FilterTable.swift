@@ -65,7 +65,7 @@ struct FilterTable: Sendable {
     private var changed: [ByteKey] { work.first?.changed ?? [] }
 
     /// Whether packets may be due.
-    var hasChanges: Bool { !changed.isEmpty }
+    var hasChanges: Bool { !work.isEmpty && !work[0].changed.isEmpty }
 
     /// Takes the filters for which packets are due.
     mutating func takeDue(hasOptions: Bool) -> [(key: ByteKey, packet: FilterRecord.Packet)] {
