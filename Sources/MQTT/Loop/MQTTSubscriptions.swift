@@ -160,6 +160,7 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
     func stop(_ failure: MQTTError) {
         let entries = knownRouter?.takeAllEntries() ?? []
         core.link.perform { machine in
+            defer { machine.flushRecords() }
             for entry in entries {
                 if entry.routes.allSatisfy(\.receivers.areRequests) {
                     machine.engine.forget(entry.request.filter)
