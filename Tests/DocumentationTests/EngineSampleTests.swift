@@ -61,6 +61,7 @@ import Testing
         var line = Memory()
         #expect(throws: Never.self) { try line.server.connectionOpened(at: 1) }
         var engine = MQTTEngine(configuration: MQTTEngineConfiguration(clientID: "sample"))
+        try wantReadings(&engine)
         try runConnection(&engine, over: &line) { engine, effects, bytes throws(MQTTUsageError) in
             try answerReadings(&engine, effects, bytes, at: 2)
         }
