@@ -172,7 +172,6 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
     func stop(_ failure: MQTTError) {
         let entries = knownRouter?.takeAllEntries() ?? []
         core.link.perform { machine in
-            defer { machine.flushRecords() }
             for entry in entries {
                 if entry.routes.allSatisfy(\.receivers.areRequests) {
                     machine.engine.forget(entry.request.filter)

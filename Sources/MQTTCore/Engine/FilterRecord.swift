@@ -67,15 +67,6 @@ struct FilterRecord: Sendable, Equatable {
         case unsubscribe
     }
 
-    /// What a session store has of the filter.
-    enum Note: Sendable, Equatable {
-        case nothing
-        /// The server may have it for a subscription, which the next process may take over.
-        case wanted
-        /// The subscription has ended, and the server may have it still.
-        case ended
-    }
-
     typealias RetainHandling = MQTTSubscriptionRequest.RetainHandling
 
     private(set) var wanted = Wanted.none
@@ -89,21 +80,11 @@ struct FilterRecord: Sendable, Equatable {
     private(set) var handling = RetainHandling.sendAtSubscribe
     /// The properties of the next packet, without an identifier of this client.
     private(set) var properties = MQTTProperties()
-    /// What the session store has, with the ticket of that record.
-    private(set) var noted = Note.nothing
-    private var ticket: UInt64 = 0
     /// Increases with each filter that is wanted anew; filters are subscribed in this order.
     var number: UInt64 = 0
 
     /// - Parameter mayBeHeld: whether the server may hold it in a session that an earlier process has begun.
     init(mayBeHeld: Bool) { server = mayBeHeld ? .unknown(isOlder: true) : .absent }
-
-    /// A filter of an earlier process.
-    init(restored note: Note) {
-        self.init(mayBeHeld: true)
-        wanted = note == .ended ? .none : .unclaimed
-        noted = note
-    }
 
     // MARK: What follows
 
@@ -141,29 +122,11 @@ struct FilterRecord: Sendable, Equatable {
         return next(hasOptions: hasOptions) == nil
     }
 
-    /// Whether it is neither wanted nor at the server.
-    var isGone: Bool {
+    /// Whether there is nothing to remember.
+    var isOver: Bool {
         if case .options = wanted { return false }
         return server == .absent && inFlight == .none
     }
-
-    /// Whether there is nothing to remember.
-    var isOver: Bool { isGone && noted == .nothing }
-
-    /// What the store is to have. A filter that the server cannot have yet is noted when SUBSCRIBE is due.
-    func note(isDue: Bool) -> Note {
-        if isGone { return .nothing }
-        switch wanted {
-        case .none: return .ended
-        case .unclaimed, .options: return noted == .nothing && !isDue ? .nothing : .wanted
-        }
-    }
-
-    /// Whether the store has what has to be there before SUBSCRIBE leaves.
-    func isStored(through ticket: UInt64) -> Bool { noted == .wanted && self.ticket <= ticket }
-
-    /// Whether SUBSCRIBE waits for the store.
-    func waitsForStore(through ticket: UInt64) -> Bool { noted == .wanted && self.ticket > ticket }
 
     /// The Retain Handling of the SUBSCRIBE that is due. A server that holds the filter repeats its retained messages only if
     /// a caller wants them. A server that may hold it sends them if it does not.
@@ -217,30 +180,6 @@ struct FilterRecord: Sendable, Equatable {
             asking = nil
         case .absent, .unknown(isOlder: false): unwant(MQTTProperties())
         }
-    }
-
-    // MARK: The store
-
-    /// The store was given a record of it.
-    mutating func noted(_ note: Note, ticket: UInt64) { (noted, self.ticket) = (note, ticket) }
-
-    /// The store was opened again, perhaps after another client has used it.
-    ///
-    /// - Parameter persistedTicket: that of the newest record that was stored before.
-    mutating func reopened(_ stored: Note, persistedTicket: UInt64) {
-        switch wanted {
-        case .options: break
-        // The store was not given this end, or has failed.
-        case .none where noted != .ended || ticket > persistedTicket: break
-        case .none, .unclaimed:
-            wanted = stored == .wanted ? .unclaimed : .none
-            if stored == .nothing { server = .absent }
-        }
-        switch (server, stored) {
-        case (.holds, .wanted), (.absent, .nothing): break
-        default: server = .unknown(isOlder: true)
-        }
-        noted(stored, ticket: 0)
     }
 
     // MARK: What happened

@@ -67,23 +67,14 @@ struct FilterTable: Sendable {
     /// Whether packets may be due.
     var hasChanges: Bool { !work.isEmpty && !work[0].changed.isEmpty }
 
-    /// Takes the filters for which packets are due, except for SUBSCRIBE packets that wait for the store.
-    ///
-    /// - Parameter ticket: what is stored; nil without a store.
-    mutating func takeDue(
-        hasOptions: Bool, storedThrough ticket: UInt64?
-    ) -> [(key: ByteKey, packet: FilterRecord.Packet)] {
+    /// Takes the filters for which packets are due.
+    mutating func takeDue(hasOptions: Bool) -> [(key: ByteKey, packet: FilterRecord.Packet)] {
         let keys = changed
         forgetChanges()
         var seen = Set<ByteKey>()
-        var waiting: [ByteKey] = []
-        defer { putBack(waiting) }
         return keys.compactMap { key in
             guard keys.count == 1 || seen.insert(key).inserted else { return nil }
-            guard let packet = due(key, hasOptions: hasOptions) else { return nil }
-            if mayLeave(packet, key, storedThrough: ticket) { return (key, packet) }
-            waiting.append(key)
-            return nil
+            return due(key, hasOptions: hasOptions).map { (key, $0) }
         }
     }
 
@@ -102,17 +93,6 @@ struct FilterTable: Sendable {
         return packet
     }
 
-    /// Whether the store has what has to be there before the packet leaves.
-    func mayLeave(_ packet: FilterRecord.Packet, _ key: ByteKey, storedThrough ticket: UInt64?) -> Bool {
-        guard packet == .subscribe, let ticket else { return true }
-        return records[key]?.isStored(through: ticket) ?? true
-    }
-
-    /// Whether the filter that has changed first waits for the store, and with it all that have changed since.
-    func firstWaitsForStore(through ticket: UInt64) -> Bool {
-        changed.first.flatMap { records[$0]?.waitsForStore(through: ticket) } ?? false
-    }
-
     /// Whether a packet is due for a filter that meets a condition.
     func hasDue(hasOptions: Bool, where isMeant: (ByteKey, FilterRecord.Packet) -> Bool) -> Bool {
         changed.contains { key in
@@ -128,50 +108,6 @@ struct FilterTable: Sendable {
 
     /// There is no connection: the next one looks at all filters.
     mutating func forgetChanges() { if hasChanges { withWork { $0.changed = [] } } }
-
-    // MARK: The store
-
-    /// The filters of which the store is to have something else than it has: of all, or of those that have changed.
-    ///
-    /// - Parameter isDue: whether SUBSCRIBE packets that are due leave.
-    func toNote(ofAll: Bool, isDue: Bool, hasOptions: Bool) -> [(key: ByteKey, note: FilterRecord.Note)] {
-        func difference(_ key: ByteKey) -> (key: ByteKey, note: FilterRecord.Note)? {
-            guard let record = records[key] else { return nil }
-            let note = record.note(isDue: isDue && record.next(hasOptions: hasOptions) == .subscribe)
-            return note == record.noted ? nil : (key, note)
-        }
-        return ofAll ? records.keys.compactMap(difference).sorted { $0.key < $1.key } : changed.compactMap(difference)
-    }
-
-    /// The store was given a record.
-    mutating func noted(_ key: ByteKey, _ note: FilterRecord.Note, ticket: UInt64) {
-        records[key]?.noted(note, ticket: ticket)
-        guard records[key]?.isOver == true else { return }
-        records[key] = nil
-        settle(key)
-    }
-
-    /// The store was opened, perhaps after another client has used it.
-    ///
-    /// - Parameter stored: the filters that it has, and whether each is wanted.
-    mutating func reopened(_ stored: [ByteKey: Bool], persistedTicket: UInt64) {
-        func note(_ key: ByteKey) -> FilterRecord.Note {
-            switch stored[key] {
-            case true?: .wanted
-            case false?: .ended
-            case nil: .nothing
-            }
-        }
-        for key in records.keys { records[key]!.reopened(note(key), persistedTicket: persistedTicket) }
-        for key in stored.keys where records[key] == nil { records[key] = FilterRecord(restored: note(key)) }
-        forgetWhatIsOver()
-    }
-
-    /// The store was emptied.
-    mutating func storeIsEmpty() {
-        for key in records.keys { records[key]!.noted(.nothing, ticket: 0) }
-        forgetWhatIsOver()
-    }
 
     // MARK: What comes first
 
@@ -264,9 +200,7 @@ struct FilterTable: Sendable {
     mutating func overtaken(by time: Int64) { if !work.isEmpty { work[0].answeredUpTo = time } }
 
     /// Whether the answer may be behind what is still to be read.
-    func mayBeBehind(_ request: MQTTFilterRequest) -> Bool {
-        work.first.map { request.time > $0.answeredUpTo } ?? false
-    }
+    func mayBeBehind(_ request: MQTTFilterRequest) -> Bool { work.first.map { request.time > $0.answeredUpTo } ?? false }
 
     /// Gives a request more time, which ends later than that of all others.
     mutating func postpone(_ request: MQTTFilterRequest, until deadline: Int64, counts: Bool) {

@@ -44,7 +44,7 @@ extension MQTTEngine {
     package mutating func forget(_ filter: String, _ properties: MQTTProperties = []) -> Bool {
         filters.change(filter) { $0.unwant(properties) }
         forgetChangesWhenClosed()
-        return filters[filter].map { !$0.isGone } ?? false
+        return filters[filter] != nil
     }
 
     /// Wants a subscription whose filter was checked.
@@ -116,19 +116,14 @@ extension MQTTEngine {
     }
 
     /// The next connection looks at all filters.
-    private mutating func forgetChangesWhenClosed() { if phase == .closed { noteChangesOnly() } }
-
-    private mutating func noteChangesOnly() {
-        noteFilters()
-        filters.forgetChanges()
-    }
+    private mutating func forgetChangesWhenClosed() { if phase == .closed { filters.forgetChanges() } }
 
     /// Whether the server may have the filter for a subscription that ended with the client.
     package func isUnclaimed(_ filter: String) -> Bool { filters[filter]?.wanted == .unclaimed }
 
     /// Whether UNSUBSCRIBE is in flight with the filter, or to be written.
     package func isUnsubscribing(_ filter: String) -> Bool {
-        guard let record = filters[filter], !record.isGone else { return false }
+        guard let record = filters[filter] else { return false }
         if case .unsubscribe = record.inFlight { return true }
         return record.wanted == FilterRecord.Wanted.none
     }
@@ -148,14 +143,13 @@ extension MQTTEngine {
 
     /// Writes the SUBSCRIBE and UNSUBSCRIBE packets that are due, with at most
     /// ``MQTTEngineConfiguration/maximumFiltersPerRequest`` filters in each. Call it when something is wanted that was not, or
-    /// is not wanted any more. Without a connection the next one does it. With a store, the record that the server may have a
-    /// filter is stored before SUBSCRIBE leaves.
+    /// is not wanted any more. Without a connection the next one does it.
     ///
     /// Requests never wait for the window [MQTT 5.0 4.9.0-3]. A QoS above the server's Maximum QoS, which no message would have,
     /// is lowered to that in the packet [MQTT-3.8.3-2].
     public mutating func reconcile(at now: Int64, into effects: inout MQTTEffects) {
         defer { assert(checkInvariants()) }
-        guard phase == .connected else { return noteChangesOnly() }
+        guard phase == .connected else { return filters.forgetChanges() }
         if reconciling == .answers { expectAnswers() }
         reconciling = .nothing
         pump(at: now, into: &effects)
@@ -169,14 +163,10 @@ extension MQTTEngine {
 
     /// The only function that writes SUBSCRIBE and UNSUBSCRIBE. False if messages have to wait for what is left.
     mutating func writeDue(at now: Int64, into effects: inout MQTTEffects) -> Bool {
-        if options.value.persists && filters.hasChanges {
-            if filters.firstWaitsForStore(through: persistedTicket) { return !isCareful }
-            noteFilters()
-        }
         if isCareful && quarantine.isWaiting { return false }
         if !session.window.hasFreeIDs { filters.nothingComesFirst() }
         if filters.hasChanges && !sendsSingly && session.window.hasFreeIDs {
-            var due = filters.takeDue(hasOptions: version.hasProperties, storedThrough: ticketToWaitFor)
+            var due = filters.takeDue(hasOptions: version.hasProperties)
             if isCareful {
                 filters.putBack(due.filter { turn(of: $0.key, $0.packet) != .freely }.map { $0.key })
                 due.removeAll { turn(of: $0.key, $0.packet) != .freely }
@@ -196,7 +186,7 @@ extension MQTTEngine {
                 passed.append(key)
                 continue
             }
-            guard filters.mayLeave(packet, key, storedThrough: ticketToWaitFor), mayBeAlone(at: now) else {
+            guard mayBeAlone(at: now) else {
                 filters.putFirst(key)
                 return false
             }

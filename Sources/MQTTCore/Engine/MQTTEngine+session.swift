@@ -83,7 +83,6 @@ extension MQTTEngine {
         store(.discarded)
         session.reset()
         quarantine = Quarantine()
-        filters.storeIsEmpty()
         filters.sessionIsAbsent()
         reportRoom(&effects)
     }

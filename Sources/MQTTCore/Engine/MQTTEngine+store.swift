@@ -46,35 +46,6 @@ extension MQTTEngine {
         acknowledge(delivery, at: now)
     }
 
-    // MARK: Filters
-
-    /// Continues with the filters of a log: a subscription that had ended is unsubscribed when the session continues, and the
-    /// others are kept for whoever wants the same filter. Only without a connection.
-    public mutating func restoreFilters(of image: MQTTSessionImage) {
-        defer { assert(checkInvariants()) }
-        guard phase == .closed, !isServer else { return }
-        filters.reopened(image.filters, persistedTicket: persistedTicket)
-        noteFilters(ofAll: true)
-    }
-
-    /// Stores what the server may have of the filters that have changed, or of all, for the next process.
-    mutating func noteFilters(ofAll: Bool = false) {
-        guard options.value.persists else { return }
-        let notes = filters.toNote(ofAll: ofAll, isDue: phase == .connected, hasOptions: version.hasProperties)
-        for (key, note) in notes where filters.records[key].map({ $0.noted != note }) ?? false {
-            let ticket =
-                switch note {
-                case .nothing: store(.filterForgotten(key.text))
-                case .wanted: store(.filterWanted(key.text))
-                case .ended: store(.filterEnded(key.text))
-                }
-            filters.noted(key, note, ticket: ticket)
-        }
-    }
-
-    /// What is stored; nil if there is no store to wait for.
-    var ticketToWaitFor: UInt64? { options.value.persists ? persistedTicket : nil }
-
     /// Adds a record if there is a store, and returns its ticket; 0 without a store.
     @inline(__always)
     @discardableResult

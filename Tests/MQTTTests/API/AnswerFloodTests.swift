@@ -58,8 +58,7 @@ struct AnswerFloodTests {
         try await server.stream.settle()
         #expect(server.stream.progress.acknowledged - before < most)
         #expect(most < count * 4)
-        // SUBSCRIBE would wait for the store.
-        let error = await #expect(throws: MQTTError.self) { _ = try await client.unsubscribe(from: "unread") }
+        let error = await #expect(throws: MQTTError.self) { _ = try await client.subscribe(to: "unread") }
         #expect(error?.code == .timedOut && error?.message.contains("session store") == true, "\(error as Any)")
         // Every one of them is answered when the store does.
         store.appends.store(true, ordering: .releasing)
