@@ -190,7 +190,9 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
     var lacksIdentifiers: Bool {
         link.perform { machine in
             if machine.engine.phase == .connected { return !machine.engine.sendsIdentifiers }
-            return !machine.engine.version.hasProperties && !settings.fallbackVersions.contains(.v5_0)
+            // A version that was tried and not accepted may not be the next one.
+            let version = negotiation.wasEverAccepted ? machine.engine.version : settings.version
+            return !version.hasProperties && !settings.fallbackVersions.contains(.v5_0)
         }
     }
 

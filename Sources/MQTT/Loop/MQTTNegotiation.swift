@@ -78,7 +78,7 @@ final class MQTTNegotiation: @unchecked Sendable {
     private var hashOfServer: UInt32 { UInt32(truncatingIfNeeded: core.opener.server?.endpoint.hashValue ?? 0) | 1 }
 
     /// Whether any server has accepted a connection.
-    private var wasEverAccepted: Bool { acceptedServer != 0 }
+    var wasEverAccepted: Bool { acceptedServer != 0 }
 
     /// CONNECT was never sent, or CONNACK is of no use.
     func expectsNoConnack() { awaitsConnack = false }

@@ -264,13 +264,15 @@ final class MQTTRouter {
 
     // MARK: Filters that overlap
 
-    /// The other filters of the client that match topics which this one matches as well.
+    /// The other filters of the client that match topics which this one matches as well, but for topics of replies.
     func overlapping(_ filter: String) -> [MQTTFilterEntry] {
         let inner = Self.inner(filter)
         var found: [MQTTFilterEntry] = []
         tree.forEachNear(inner) { first in
             guard MQTTTopicFilter.overlap(inner, Self.inner(first.request.filter)) else { return }
-            found += ([first] + first.others).filter { !$0.request.filter.hasSameBytes(as: filter) }
+            found += ([first] + first.others).filter { entry in
+                !entry.request.filter.hasSameBytes(as: filter) && !entry.routes.allSatisfy(\.receivers.areRequests)
+            }
         }
         return found
     }

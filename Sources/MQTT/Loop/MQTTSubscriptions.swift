@@ -44,7 +44,7 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
     /// Why messages of a shared filter could not be told from those of another filter; nil if they can, or if only CONNACK
     /// will show it.
     private func conflict(of route: MQTTRoute) -> MQTTError? {
-        guard core.lacksIdentifiers else { return nil }
+        guard core.lacksIdentifiers, !route.receivers.areRequests else { return nil }
         return router.conflict(of: route.requests).map { .filtersOverlap($0.filter, $0.other) }
     }
 

@@ -200,7 +200,9 @@ struct FilterTable: Sendable {
     mutating func overtaken(by time: Int64) { if !work.isEmpty { work[0].answeredUpTo = time } }
 
     /// Whether the answer may be behind what is still to be read.
-    func mayBeBehind(_ request: MQTTFilterRequest) -> Bool { work.first.map { request.time > $0.answeredUpTo } ?? false }
+    func mayBeBehind(_ request: MQTTFilterRequest) -> Bool {
+        work.first.map { request.time > $0.answeredUpTo } ?? false
+    }
 
     /// Gives a request more time, which ends later than that of all others.
     mutating func postpone(_ request: MQTTFilterRequest, until deadline: Int64, counts: Bool) {
