@@ -576,6 +576,12 @@ extension MQTTError {
             "A subscription of this client has the filter '\(filter)'. Call unsubscribe() of it instead.")
     }
 
+    static func filtersOverlap(_ filter: String, _ other: String) -> MQTTError {
+        .invalidRequest(
+            "The filter '\(filter)' matches topics that '\(other)' of this client matches too, and one of the two is shared. Only Subscription Identifiers tell which messages belong to which: set version to .v5_0 if the server supports them, or subscribe to one of the filters with another client."
+        )
+    }
+
     static func answerIsUnread(to packet: String, because pauseReason: String) -> MQTTError {
         MQTTError(
             .timedOut,

@@ -186,12 +186,21 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
         }
     }
 
+    /// Whether it is known that no server tells with Subscription Identifiers which filters a message matches.
+    var lacksIdentifiers: Bool {
+        link.perform { machine in
+            if machine.engine.phase == .connected { return !machine.engine.sendsIdentifiers }
+            return !machine.engine.version.hasProperties && !settings.fallbackVersions.contains(.v5_0)
+        }
+    }
+
     private func connected(_ info: MQTTConnectionInfo) {
         // Before 5.0 there is no authentication to complete.
         if info.version.hasProperties, !negotiation.trusts(info.properties) { return }
         parts.counters.connected()
         negotiation.accepted(info)
         persistence?.journal?.begin(clientID: info.clientID)
+        subscriptions.endConflicts()
         // Resubscribe first, so that messages published in reaction to `.connected` reach the existing subscriptions. Without
         // that messages of every QoS wait.
         subscriptions.reconcile()

@@ -262,6 +262,53 @@ final class MQTTRouter {
         tree.insert(next, for: inner)
     }
 
+    // MARK: Filters that overlap
+
+    /// The other filters of the client that match topics which this one matches as well.
+    func overlapping(_ filter: String) -> [MQTTFilterEntry] {
+        let inner = Self.inner(filter)
+        var found: [MQTTFilterEntry] = []
+        tree.forEachNear(inner) { first in
+            guard MQTTTopicFilter.overlap(inner, Self.inner(first.request.filter)) else { return }
+            found += ([first] + first.others).filter { !$0.request.filter.hasSameBytes(as: filter) }
+        }
+        return found
+    }
+
+    /// Whether messages of one filter must not reach subscriptions of the other, which matches the same topics: a server
+    /// sends a client only its share of them.
+    private static func conflict(_ one: String, _ other: String) -> Bool {
+        MQTTTopicFilter.shared(one) != nil || MQTTTopicFilter.shared(other) != nil
+    }
+
+    /// The first filter of a new subscription whose messages could not be told from those of another filter without
+    /// identifiers, and that filter; nil if there is none.
+    func conflict(of requests: [MQTTSubscriptionRequest]) -> (filter: String, other: String)? {
+        var (filters, shared): ([String], [String]) = ([], [])
+        for filter in requests.map(\.filter) {
+            let isShared = MQTTTopicFilter.shared(filter) != nil
+            let own = (isShared ? filters : shared).filter { own in
+                !own.hasSameBytes(as: filter) && MQTTTopicFilter.overlap(Self.inner(own), Self.inner(filter))
+            }
+            let others = overlapping(filter).map(\.request.filter) + own
+            if let other = others.first(where: { Self.conflict(filter, $0) }) { return (filter, other) }
+            filters.append(filter)
+            if isShared { shared.append(filter) }
+        }
+        return nil
+    }
+
+    /// All such filters, each after a filter that was subscribed before it, in the order of the later ones.
+    var conflicts: [(earlier: MQTTFilterEntry, later: MQTTFilterEntry)] {
+        var found: [(earlier: MQTTFilterEntry, later: MQTTFilterEntry)] = []
+        for entry in entries.values where MQTTTopicFilter.shared(entry.request.filter) != nil {
+            for other in overlapping(entry.request.filter) {
+                found.append(entry.number < other.number ? (entry, other) : (other, entry))
+            }
+        }
+        return found.sorted { ($0.later.number, $0.earlier.number) < ($1.later.number, $1.earlier.number) }
+    }
+
     // MARK: Callers that unsubscribe
 
     var hasUnsubscribing: Bool { !unsubscribing.isEmpty }

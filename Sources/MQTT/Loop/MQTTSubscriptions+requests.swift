@@ -14,6 +14,15 @@ extension MQTTSubscriptions {
         afterLock.perform(RawSpan())
     }
 
+    /// CONNACK has shown that messages of some filters cannot be told apart: of each two the later one ends.
+    func endConflicts() {
+        guard let router = knownRouter, core.lacksIdentifiers else { return }
+        for (earlier, later) in router.conflicts where !earlier.routes.isEmpty && !later.routes.isEmpty {
+            let (filter, other) = (later.request.filter, earlier.request.filter)
+            fail(ByteKey(filter), .filtersOverlap(filter, other), of: .max, isForAll: true)
+        }
+    }
+
     // MARK: Responses
 
     func subscribeCompleted(_ request: MQTTFilterRequest, _ codes: [MQTTReasonCode], _ properties: MQTTProperties) {
@@ -111,7 +120,10 @@ extension MQTTSubscriptions {
     /// - Parameters:
     ///   - token: the SUBSCRIBE.
     ///   - othersContinue: whether only the callers that wait fail, and the next connection subscribes the others.
-    private func fail(_ key: ByteKey, _ error: MQTTError, of token: UInt64, othersContinue: Bool = false) {
+    ///   - isForAll: whether no route may have the filter.
+    private func fail(
+        _ key: ByteKey, _ error: MQTTError, of token: UInt64, othersContinue: Bool = false, isForAll: Bool = false
+    ) {
         guard let entry = router.entries[key] else { return }
         let callers = entry.takeCallers { $0.token <= token && !(othersContinue && $0.wait == nil) }
         for caller in callers {
@@ -119,7 +131,7 @@ extension MQTTSubscriptions {
             caller.wait?.answer(caller.index, .failure(error))
         }
         for caller in callers { withdraw(caller.route, from: key, error) }
-        let isLost = !entry.routes.isEmpty && core.link.perform { $0.engine.isRefused(key.text) }
+        let isLost = !entry.routes.isEmpty && (isForAll || core.link.perform { $0.engine.isRefused(key.text) })
         if isLost || callers.contains(where: { $0.wait == nil }) {
             core.news.tell(.subscriptionLost(filter: key.text, reason(of: error, for: key.text)))
         }

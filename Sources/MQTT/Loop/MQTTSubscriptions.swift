@@ -26,14 +26,26 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
 
     func subscribeNow(_ route: MQTTRoute, _ call: MQTTSubscribeWait.Call) {
         guard !call.isOver, core.accepts(call) else { return }
-        add(route, MQTTSubscribeWait(route, call))
+        if let error = conflict(of: route) {
+            call.end(.failure(error))
+        } else {
+            add(route, MQTTSubscribeWait(route, call))
+        }
     }
 
     /// Registers a route that no caller waits for, whether or not the client tries to be connected.
     func declare(_ route: MQTTRoute) {
+        if let error = conflict(of: route) { return route.finish(.failed(error)) }
         add(route, nil)
         // Its receivers have the messages whatever the server answers: another subscription must not get them again.
         confirmUnmatched(route)
+    }
+
+    /// Why messages of a shared filter could not be told from those of another filter; nil if they can, or if only CONNACK
+    /// will show it.
+    private func conflict(of route: MQTTRoute) -> MQTTError? {
+        guard core.lacksIdentifiers else { return nil }
+        return router.conflict(of: route.requests).map { .filtersOverlap($0.filter, $0.other) }
     }
 
     private func add(_ route: MQTTRoute, _ wait: MQTTSubscribeWait?) {

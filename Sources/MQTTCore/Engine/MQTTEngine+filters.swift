@@ -251,7 +251,8 @@ extension MQTTEngine {
         return (0...3).flatMap { wanted in keys.filter { rank($0) == wanted } }
     }
 
-    private var sendsIdentifiers: Bool { version.hasProperties && limits.subscriptionIdentifiersAvailable }
+    /// Whether SUBSCRIBE may have a Subscription Identifier.
+    package var sendsIdentifiers: Bool { version.hasProperties && limits.subscriptionIdentifiersAvailable }
 
     /// The identifier that distinguishes the filter's messages; 0 for none, or if the caller has chosen it.
     private func ownIdentifier(of key: ByteKey) -> UInt32 {

@@ -58,6 +58,14 @@ public struct MQTTFilterTree<Value> {
         }
     }
 
+    /// Calls `body` with the value of every filter that may match a topic which `filter` matches as well, in no order to rely
+    /// on. All of those that do are among them (``MQTTTopicFilter/overlap(_:_:)``).
+    package func forEachNear(_ filter: String, _ body: (Value) -> Void) {
+        trie.forEachNear(Array(filter.utf8)) { slot in
+            if let value = values[slot] { body(value) }
+        }
+    }
+
     /// The values of every filter that matches a topic name, in no order to rely on.
     public func matches(_ topic: String) -> [Value] {
         topic.withUTF8Span { bytes in
@@ -244,6 +252,27 @@ extension FilterTrie {
                 node = Int(nodes[node].parent)
                 levelStart = MQTTTopicFilter.levelStart(in: topic, before: levelStart)
             } while !triesPlusOnly
+        }
+    }
+
+    /// Calls `body` with the slot of every filter whose levels are compatible with those of a filter.
+    func forEachNear(_ filter: [UInt8], _ body: (Int) -> Void) {
+        let levels = filter.split(separator: MQTTTopicFilter.slash, omittingEmptySubsequences: false)
+        // A list, and no recursion: filters may have 30,000 levels.
+        var branches: [(node: Int, depth: Int)] = [(0, 0)]
+        while let (node, depth) = branches.popLast() {
+            if nodes[node].slotBelow >= 0 { body(Int(nodes[node].slotBelow)) }
+            let level = depth < levels.count ? levels[depth] : []
+            let isRest = level.elementsEqual([MQTTTopicFilter.hash])
+            if isRest || depth == levels.count, nodes[node].slot >= 0 { body(Int(nodes[node].slot)) }
+            if depth == levels.count { continue }
+            let next = isRest ? depth : depth + 1
+            if nodes[node].plus >= 0 { branches.append((Int(nodes[node].plus), next)) }
+            if isRest || level.elementsEqual([MQTTTopicFilter.plus]) {
+                for edge in nodes[node].edges { branches.append((Int(edge.node), next)) }
+            } else if let child = child(of: node, level: level) {
+                branches.append((child, next))
+            }
         }
     }
 

@@ -33,4 +33,26 @@ struct FilterOverlapTests {
         }
         #expect(overlapping > filters.count && overlapping < filters.count * filters.count)
     }
+
+    /// The tree may find more, since it knows nothing of names that begin with $ and of the name that would be empty.
+    @Test func `a tree finds the filters that overlap without looking at all others`() {
+        let filters = names(of: ["a", "b", "", "$x", "+", "#"], depth: 3).filter { MQTTTopicFilter.isValid($0) }
+        var tree = MQTTFilterTree<String>()
+        for filter in filters { tree.insert(filter, for: filter) }
+        for filter in filters {
+            var near: [String] = []
+            tree.forEachNear(filter) { near.append($0) }
+            #expect(Set(near).count == near.count, "'\(filter)' found a filter twice")
+            let expected = filters.filter { MQTTTopicFilter.overlap(filter, $0) }
+            #expect(near.filter { MQTTTopicFilter.overlap(filter, $0) }.sorted() == expected.sorted(), "'\(filter)'")
+        }
+        var near: [String] = []
+        tree.forEachNear("a/b/a") { near.append($0) }
+        #expect(near.count < 20)
+        var deep: [String] = []
+        let path = Array(repeating: "+", count: 30_000).joined(separator: "/")
+        tree.insert(path, for: path)
+        tree.forEachNear(path) { deep.append($0) }
+        #expect(deep.contains(path))
+    }
 }
