@@ -8,8 +8,12 @@ final class MQTTFilterEntry {
     private(set) var request: MQTTSubscriptionRequest
     /// The properties of SUBSCRIBE.
     private(set) var properties = MQTTProperties()
-    /// The Subscription Identifier that distinguishes its messages from those of other filters; 0 for none.
+    /// The Subscription Identifier that this client gave it; 0 for none.
     var identifier: UInt32 = 0
+    /// The Subscription Identifier that the caller gave it; 0 for none.
+    private var callersIdentifier: UInt32 = 0
+    /// What the server sends with its messages, if it supports that; 0 for nothing.
+    var sentIdentifier: UInt32 { identifier != 0 ? identifier : callersIdentifier }
     var routes: [MQTTRoute]
     var callers: [Caller] = []
     /// `$share/a/x`, `$share/b/x` and `x` are three filters at the server but one in the router's tree: the entry in the
@@ -69,7 +73,8 @@ final class MQTTFilterEntry {
 
     private func setProperties(of route: MQTTRoute) {
         properties = route.properties
-        if !properties.subscriptionIdentifiers.isEmpty { identifier = 0 }
+        callersIdentifier = properties.subscriptionIdentifiers.first ?? 0
+        if callersIdentifier != 0 { identifier = 0 }
     }
 
     /// Whether a route has its answer, so that the server has granted it the filter.
