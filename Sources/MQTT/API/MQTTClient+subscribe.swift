@@ -47,13 +47,15 @@ extension MQTTClient {
 
     /// Subscribes to several filters and returns their messages as one sequence.
     ///
-    /// A message that several of the filters match is delivered once if the client can detect the copies: with MQTT 5.0, a
-    /// server that supports Subscription Identifiers, filters that are not shared and differ in neither `noLocal` nor
-    /// `retainHandling` (which is not `sendIfNew`), no other subscription of this client with one of these filters, and at
-    /// most 1,000 filters. The client then gives each filter that overlaps with another one an identifier above 134,217,727, and
-    /// delivers the copy for the filter with the highest QoS, the first if there are several. Otherwise, and whenever
-    /// `properties` has an identifier, a server may send one copy for each filter, as Mosquitto does, and all of them are
-    /// delivered [MQTT-3.3.5-1].
+    /// With MQTT 5.0 and a server that supports Subscription Identifiers, the client gives each filter that overlaps with
+    /// another one, of this subscription or of another, an identifier above 134,217,727, unless `properties` has one. A filter
+    /// that was subscribed before is subscribed again with it, without retained messages. A message then goes to the filters
+    /// whose identifiers it has. If several filters of this subscription match it, the copy for the one with the highest QoS is
+    /// delivered, the first if there are several; all copies are where filters are shared, differ in `noLocal` or
+    /// `retainHandling`, have `sendIfNew`, or have the same identifier of the caller.
+    ///
+    /// Without identifiers a server may send one copy for each filter, as Mosquitto does, and each subscription that matches
+    /// gets all of them [MQTT-3.3.5-1]. A shared filter then may not overlap with another one of the client.
     /// - Throws: ``MQTTError`` with ``MQTTError/Code/refused`` when the server refuses every filter. If it refuses some,
     ///   ``MQTTSubscription/reasonCodes`` shows which.
     public nonisolated(nonsending) func subscribe(

@@ -9,9 +9,7 @@ extension MQTTMachine {
         guard let core else { return }
         let router = core.subscriptions.router
         afterLock.work.version = engine.version
-        if router.selectsCopies {
-            routeCopies(bytes, router, into: afterLock, at: now)
-        } else if let route = soleRoute(bytes, router, afterLock) {
+        if let route = soleRoute(bytes, router, afterLock) {
             afterLock.work.uniformRoute = route
             acknowledge(afterLock.work.effects, for: route, at: now)
         } else {
@@ -24,11 +22,11 @@ extension MQTTMachine {
     /// list of messages is made for them. Otherwise `destinations` has the number of each message's destination.
     private func soleRoute(_ bytes: RawSpan, _ router: MQTTRouter, _ afterLock: MQTTAfterLock) -> MQTTRoute? {
         let effects = afterLock.work.effects
-        if effects.topicChanges == 1 {
-            let routes = router.routes(at: router.number(for: effects.messages[0], of: bytes, effects))
+        if effects.topicChanges == 1, !(router.selects && engine.version.hasProperties) {
+            let routes = router.routes(at: router.number(for: effects.messages[0], of: bytes, effects, engine))
             if routes.count == 1 { return routes[0] }
         }
-        router.findNumbers(effects, bytes, into: &afterLock.work.destinations)
+        router.findNumbers(effects, bytes, engine, into: &afterLock.work.destinations)
         let numbers = afterLock.work.destinations
         guard numbers.allSatisfy({ $0 == numbers[0] }) else { return nil }
         let routes = router.routes(at: numbers[0])
@@ -57,36 +55,7 @@ extension MQTTMachine {
             for route in routes { afterLock.assign(UInt32(index), to: route) }
             let message = effects.messages[index]
             if message.delivery == 0 { continue }
-            if routes.isEmpty {
-                receiveUnmatched(message, of: bytes, effects, at: now, into: afterLock)
-            } else {
-                withheld.acknowledge(message.delivery, for: routes, &engine, at: now)
-            }
-        }
-    }
-
-    /// The same for a client to which the server may send messages that not all matching subscriptions get: delivers one
-    /// of several copies, and no retained messages to a subscription that wants none.
-    private mutating func routeCopies(
-        _ bytes: RawSpan, _ router: MQTTRouter, into afterLock: MQTTAfterLock, at now: Int64
-    ) {
-        let effects = afterLock.work.effects
-        for (index, message) in effects.messages.enumerated() {
-            let number = router.number(for: message, of: bytes, effects)
-            let matching = router.routes(at: number)
-            var routes = matching
-            let copies = router.copies(at: number)
-            if !copies.isEmpty {
-                let identifiers = message.decodeProperties(in: bytes).subscriptionIdentifiers
-                routes.removeAll { route in copies.contains { $0.route === route && $0.isSurplus(identifiers) } }
-            }
-            if message.flags.isRetained, engine.version.hasProperties {
-                let refusing = router.refusing(at: number)
-                routes.removeAll { route in refusing.contains { $0 === route } }
-            }
-            for route in routes { afterLock.assign(UInt32(index), to: route) }
-            guard message.delivery != 0 else { continue }
-            if matching.isEmpty {
+            if router.isUnmatched(number) {
                 receiveUnmatched(message, of: bytes, effects, at: now, into: afterLock)
             } else {
                 withheld.acknowledge(message.delivery, for: routes, &engine, at: now)

@@ -8,8 +8,10 @@ final class MQTTFilterEntry {
     private(set) var request: MQTTSubscriptionRequest
     /// The properties of SUBSCRIBE.
     private(set) var properties = MQTTProperties()
-    /// The Subscription Identifier that distinguishes its messages from those of other filters; 0 for none.
+    /// The Subscription Identifier that this client gave it, used unless `properties` has one; 0 for none.
     var identifier: UInt32 = 0
+    /// What the server sends with its messages, if it supports that; 0 for nothing.
+    var sentIdentifier: UInt32 { properties.subscriptionIdentifiers.first ?? identifier }
     var routes: [MQTTRoute]
     var callers: [Caller] = []
     /// `$share/a/x`, `$share/b/x` and `x` are three filters at the server but one in the router's tree: the entry in the
@@ -69,7 +71,6 @@ final class MQTTFilterEntry {
 
     private func setProperties(of route: MQTTRoute) {
         properties = route.properties
-        if !properties.subscriptionIdentifiers.isEmpty { identifier = 0 }
     }
 
     /// Whether a route has its answer, so that the server has granted it the filter.

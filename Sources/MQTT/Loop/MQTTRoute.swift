@@ -14,9 +14,6 @@ final class MQTTRoute: DeliveryRoute, @unchecked Sendable {
     var name: String { requests.map(\.filter).joined(separator: ", ") }
     /// The properties of SUBSCRIBE.
     let properties: MQTTProperties
-    /// The places in `requests` whose filters match topics that others match as well, so that brokers may send several
-    /// copies of a message; empty where copies cannot be told apart.
-    let overlapping: [Int]
     /// The number of different filters, without those that the server has refused.
     var filtersLeft: Int32
     /// The highest QoS that the server has granted, -1 before it has granted any; read on any thread.
@@ -31,7 +28,6 @@ final class MQTTRoute: DeliveryRoute, @unchecked Sendable {
     ) {
         self.requests = requests
         self.properties = properties
-        overlapping = Self.overlapping(requests, properties)
         filtersLeft = Int32(requests.count > 1 ? Set(requests.map { ByteKey($0.filter) }).count : requests.count)
         self.policy = policy
         self.acknowledgement = acknowledgement
@@ -47,30 +43,11 @@ final class MQTTRoute: DeliveryRoute, @unchecked Sendable {
         granted.max(Int8(qos.rawValue), ordering: .relaxed)
     }
 
+    /// What it asks for with a filter.
+    func request(of entry: MQTTFilterEntry) -> MQTTSubscriptionRequest? {
+        requests.first { $0.filter.hasSameBytes(as: entry.request.filter) }
+    }
+
     /// Hands responses to their requests; those that no request waits for any more are dropped.
     func receiveReplies(_ batch: MQTTBatch) { _ = receivers.replies?.receive(batch) }
-
-    // MARK: Overlapping filters
-
-    /// The most filters of one subscription that are compared with each other.
-    static let maximumComparedFilters = 1000
-
-    private static func overlapping(_ requests: [MQTTSubscriptionRequest], _ properties: MQTTProperties) -> [Int] {
-        guard let first = requests.first, (2...maximumComparedFilters).contains(requests.count),
-            properties.subscriptionIdentifiers.isEmpty,
-            // Otherwise the server may send the copy of one filter only, and it would be the wrong one.
-            first.retainHandling != .sendIfNew,
-            requests.allSatisfy({ $0.noLocal == first.noLocal && $0.retainHandling == first.retainHandling })
-        else { return [] }
-        var found: Set<Int> = []
-        for (index, request) in requests.enumerated() where MQTTTopicFilter.shared(request.filter) == nil {
-            for other in 0..<index where MQTTTopicFilter.shared(requests[other].filter) == nil {
-                if found.contains(index), found.contains(other) { continue }
-                guard MQTTTopicFilter.overlap(request.filter, requests[other].filter) else { continue }
-                found.insert(index)
-                found.insert(other)
-            }
-        }
-        return found.sorted()
-    }
 }

@@ -1,50 +1,69 @@
 import MQTTCore
 import MessagingWire
 
-/// Choosing one of several copies of a message; on the loop's thread.
+/// Which routes get a message, where several filters match it; on the loop's thread.
 extension MQTTRouter {
-    /// Gives the overlapping filters of a subscription identifiers, unless another subscription has one of them already:
-    /// the server would have to be asked again, and would repeat its retained messages.
-    func identify(_ route: MQTTRoute) {
-        let entries = route.overlapping.compactMap { self.entries[ByteKey(route.requests[$0].filter)] }
-        guard !entries.isEmpty, entries.allSatisfy({ $0.routes.allSatisfy { $0 === route } }) else { return }
-        for entry in entries where entry.identifier == 0 { entry.identifier = makeIdentifier() }
-        selectsCopies = true
+    /// A filter that matches a topic.
+    struct Match {
+        let entry: MQTTFilterEntry
+        /// The Subscription Identifier that the server has for it; 0 if it has none, or that is not known.
+        var held: UInt32 = 0
     }
 
-    /// For the routes of a topic, which copies of its messages they may get.
-    func copies(for routes: [MQTTRoute], of topic: String) -> [MQTTCopies] {
-        routes.compactMap { route in
-            let matching = route.overlapping.lazy.map { route.requests[$0] }
-                .filter { MQTTTopicFilter.matches($0.filter, topic: topic) }
-                .compactMap { request -> (qos: QoS, identifier: UInt32)? in
-                    guard let entry = self.entries[ByteKey(request.filter)], entry.identifier != 0 else { return nil }
-                    return (request.qos, entry.identifier)
+    /// The routes that get a message which these filters match. The only function that decides it.
+    ///
+    /// The message is for the filters whose Subscription Identifiers it has, and for those for which the server may have
+    /// none. Without identifiers, or with one that is not of these filters, such as one of an earlier process, it is for all.
+    /// Of the copies for several filters of a route the one for a certain filter is delivered (``MQTTCopies``).
+    static func routes(_ matches: [Match], _ identifiers: [UInt32], isRetained: Bool) -> [MQTTRoute] {
+        let isKnown = identifiers.allSatisfy { known in matches.contains { $0.entry.sentIdentifier == known } }
+        if !isKnown { return Self.routes(matches, [], isRetained: isRetained) }
+        let meant =
+            identifiers.isEmpty
+            ? matches : matches.filter { $0.held == 0 || identifiers.contains($0.entry.sentIdentifier) }
+        var routes: [MQTTRoute] = []
+        for match in meant {
+            let entry = match.entry
+            let hasCopies = !identifiers.isEmpty && MQTTTopicFilter.shared(entry.request.filter) == nil
+            for route in entry.routes {
+                // A subscription of several filters gets a message once, however many of them match.
+                if route.requests.count > 1 {
+                    if routes.contains(where: { $0 === route }) { continue }
+                    if hasCopies, MQTTCopies(of: route, matches)?.isSurplus(identifiers) ?? false { continue }
                 }
-            var found: [(qos: QoS, identifier: UInt32)] = []
-            for filter in matching where !found.contains(where: { $0.identifier == filter.identifier }) {
-                found.append(filter)
+                routes.append(route)
             }
-            guard found.count > 1, let highest = found.map(\.qos).max(),
-                let wanted = found.first(where: { $0.qos == highest })
-            else { return nil }
-            let others = found.map(\.identifier).filter { $0 != wanted.identifier }
-            return MQTTCopies(route: route, wanted: wanted.identifier, others: others)
         }
+        // RETAIN may also show how a message was published.
+        guard isRetained, !meant.contains(where: { $0.entry.request.retainAsPublished }) else { return routes }
+        routes.removeAll { route in
+            let own = meant.compactMap { route.request(of: $0.entry) }
+            return !own.isEmpty && own.allSatisfy { $0.retainHandling == .doNotSend }
+        }
+        return routes
     }
 
-    /// The routes of a topic that asked for no retained messages, and must not get retained messages that other routes
-    /// asked for. None if RETAIN may also show how a message was published.
-    func refusing(_ routes: [MQTTRoute], of topic: String) -> [MQTTRoute] {
-        var refusing: [MQTTRoute] = []
-        for route in routes {
-            let matching = route.requests.filter { MQTTTopicFilter.matches(Self.inner($0.filter), topic: topic) }
-            if matching.contains(where: { entries[ByteKey($0.filter)]?.request.retainAsPublished ?? false }) {
-                return []
+    /// Whether messages of a topic may go to some of the matching routes only.
+    static func selects(_ matches: [Match]) -> Bool {
+        if matches.count > 1, matches.contains(where: { $0.entry.sentIdentifier != 0 }) { return true }
+        return routes(matches, [], isRetained: true).count != routes(matches, [], isRetained: false).count
+    }
+
+    /// Gives filters that overlap identifiers, so that a server tells for which of them a message is. Returns those of them
+    /// that were there before.
+    func identify(_ added: [MQTTFilterEntry]) -> [MQTTFilterEntry] {
+        var earlier: [MQTTFilterEntry] = []
+        let new = Set(added.map { ObjectIdentifier($0) })
+        for entry in added {
+            let others = overlapping(entry.request.filter)
+            if others.isEmpty { continue }
+            selects = true
+            for entry in (others + [entry]).sorted(by: { $0.number < $1.number }) where entry.sentIdentifier == 0 {
+                entry.identifier = makeIdentifier()
+                if !new.contains(ObjectIdentifier(entry)) { earlier.append(entry) }
             }
-            if !matching.isEmpty, matching.allSatisfy({ $0.retainHandling == .doNotSend }) { refusing.append(route) }
         }
-        return refusing
+        return earlier
     }
 }
 
@@ -53,11 +72,30 @@ extension MQTTRouter {
 /// A copy has the Subscription Identifier of the filter that it was sent for; one copy for several filters has theirs
 /// [MQTT-3.3.4-3, MQTT-3.3.4-4].
 struct MQTTCopies {
-    let route: MQTTRoute
     /// The identifier of the filter whose copy is delivered: the first of those with the highest QoS.
-    let wanted: UInt32
+    private let wanted: UInt32
     /// The identifiers of the other filters.
-    let others: [UInt32]
+    private let others: [UInt32]
+
+    /// Nil if there is one copy only, or if the server may treat the filters differently, so that the copy of one does not
+    /// prove that there are others.
+    init?(of route: MQTTRoute, _ matches: [MQTTRouter.Match]) {
+        guard route.requests.count > 1 else { return nil }
+        let own = matches.map(\.entry).filter { entry in
+            entry.sentIdentifier != 0 && MQTTTopicFilter.shared(entry.request.filter) == nil
+                && entry.routes.contains { $0 === route }
+        }
+        let ordered = own.sorted { ($1.request.qos, $0.number) < ($0.request.qos, $1.number) }
+        guard own.count > 1, let first = ordered.first, let request = route.request(of: first),
+            Set(own.map(\.sentIdentifier)).count == own.count,
+            // Otherwise the server may send the copy of one filter only, and it would be the wrong one.
+            request.retainHandling != .sendIfNew,
+            own.allSatisfy({ $0.request.noLocal == first.request.noLocal }),
+            own.allSatisfy({ route.request(of: $0)?.retainHandling == request.retainHandling })
+        else { return nil }
+        wanted = first.sentIdentifier
+        others = ordered.dropFirst().map(\.sentIdentifier)
+    }
 
     /// Whether a message with these identifiers is dropped, because the copy for another filter is delivered.
     func isSurplus(_ identifiers: [UInt32]) -> Bool {

@@ -3,14 +3,17 @@ import MessagingShell
 import MessagingWire
 
 /// Which subscriptions the messages of a topic go to, and which subscriptions want a filter. On the loop's thread
-/// only. `MQTTRouter+copies.swift` chooses one of several copies of a message.
+/// only. `MQTTRouter+copies.swift` decides where several filters match.
 final class MQTTRouter {
-    /// The routes that topics have in common.
+    /// The routes that topics, or messages with the same identifiers, have in common.
     struct Destination {
         var routes: [MQTTRoute] = []
-        var copies: [MQTTCopies] = []
-        /// Those of the routes that get no retained messages.
-        var refusing: [MQTTRoute] = []
+        /// Whether a filter matches, and its route has another copy of the message.
+        var isSurplus = false
+        /// The filters, if messages of the topic may go to some of the routes only.
+        var matches: [Match] = []
+        /// The destinations of such messages, by their identifiers and by whether they are retained.
+        var selected: [(identifiers: [UInt32], isRetained: Bool, number: UInt32)] = []
     }
 
     private(set) var entries: [ByteKey: MQTTFilterEntry] = [:]
@@ -26,10 +29,13 @@ final class MQTTRouter {
     private(set) var sharedDestinations: [[ObjectIdentifier]: UInt32] = [:]
     /// The callers that wait until filters are unsubscribed, by the filter, with its place among those of the call.
     private var unsubscribing: [ByteKey: [(wait: MQTTFilterWait, index: Int)]] = [:]
-    /// Whether the server may send messages that not all matching routes get: several copies of a message for overlapping
-    /// filters of a subscription, or retained messages for which only some routes of a filter have asked. False in most
-    /// clients; never reset, since it only costs time.
-    var selectsCopies = false
+    /// Whether the server may send messages that not all matching routes get: for some of the filters that overlap, or retained
+    /// messages for which only some routes of a filter have asked. False in most clients; never reset, since it only costs
+    /// time.
+    var selects = false
+    /// The identifiers of a message, and the filters that match it: arrays that are filled anew, so that none is allocated.
+    private var identifiers: [UInt32] = []
+    private var matches: [Match] = []
     /// The Subscription Identifier that was given last.
     var lastIdentifier: UInt32
     /// Whether the numbers have begun again.
@@ -49,13 +55,13 @@ final class MQTTRouter {
 
     // MARK: Topics
 
-    /// The routes of a number that ``number(for:of:_:)`` returned for a message of the same read.
+    /// The routes of a number that ``number(for:of:_:_:)`` returned for a message of the same read.
     func routes(at number: UInt32) -> [MQTTRoute] { destinations[Int(number)].routes }
 
-    func copies(at number: UInt32) -> [MQTTCopies] { destinations[Int(number)].copies }
-
-    /// Those of the routes that get no retained messages.
-    func refusing(at number: UInt32) -> [MQTTRoute] { destinations[Int(number)].refusing }
+    /// Whether no filter matches.
+    func isUnmatched(_ number: UInt32) -> Bool {
+        destinations[Int(number)].routes.isEmpty && !destinations[Int(number)].isSurplus
+    }
 
     /// Call this before the messages of a read: numbers do not change until the next one.
     func beginRead() {
@@ -77,82 +83,103 @@ final class MQTTRouter {
     private static let maximumDestinations = 16_384
 
     /// Finds the numbers of the destinations of all messages of a read, in their order.
-    func findNumbers(_ effects: borrowing MQTTEffects, _ bytes: RawSpan, into numbers: inout [UInt32]) {
+    func findNumbers(
+        _ effects: borrowing MQTTEffects, _ bytes: RawSpan, _ engine: borrowing MQTTEngine, into numbers: inout [UInt32]
+    ) {
         numbers.removeAll(keepingCapacity: true)
         let messages = effects.messages.span
+        let selects = selects && engine.version.hasProperties
         numbers.append(addingCapacity: messages.count) { numbers in
             var last: UInt32 = 0
             for index in messages.indices {
                 let message = messages[index]
-                if !message.repeatsTopic || last == 0 { last = number(for: message, of: bytes, effects) }
-                numbers.append(last)
+                if !message.repeatsTopic || last == 0 { last = number(for: message, of: bytes, effects, engine) }
+                numbers.append(selects ? select(message, of: bytes, from: last) : last)
             }
         }
     }
 
-    /// The number of a message's destination.
-    func number(for message: MQTTMessageRecord, of bytes: RawSpan, _ effects: borrowing MQTTEffects) -> UInt32 {
+    /// The number of the destination of a message's topic.
+    func number(
+        for message: MQTTMessageRecord, of bytes: RawSpan, _ effects: borrowing MQTTEffects,
+        _ engine: borrowing MQTTEngine
+    ) -> UInt32 {
         if message.destination != 0 { return UInt32(message.destination) }
         // The bytes of an array of bytes: nothing to reinterpret.
         if message.isTopicAliased {
-            return number(for: unsafe effects.aliasTopics.span.bytes.extracting(message.topic))
+            return number(for: unsafe effects.aliasTopics.span.bytes.extracting(message.topic), engine)
         }
-        return number(for: bytes.extracting(message.topic))
+        return number(for: bytes.extracting(message.topic), engine)
     }
 
-    func number(for topic: RawSpan) -> UInt32 {
+    func number(for topic: RawSpan, _ engine: borrowing MQTTEngine) -> UInt32 {
         let known = topics.number(of: topic)
-        return known != 0 ? UInt32(known) : findNumber(for: topic)
+        return known != 0 ? UInt32(known) : findNumber(for: topic, engine)
     }
 
     /// Looks a topic up in the tree of filters.
     @inline(never)
-    private func findNumber(for topic: RawSpan) -> UInt32 {
-        var routes: [MQTTRoute] = []
+    private func findNumber(for topic: RawSpan, _ engine: borrowing MQTTEngine) -> UInt32 {
+        defer { matches.removeAll(keepingCapacity: true) }
         tree.forEachMatch(topic) { entry in
-            Self.add(entry.routes, to: &routes)
-            for other in entry.others { Self.add(other.routes, to: &routes) }
+            matches.append(Match(entry: entry))
+            for other in entry.others { matches.append(Match(entry: other)) }
         }
-        if routes.isEmpty, !prefixed.isEmpty { addPrefixed(to: &routes, of: topic) }
-        if routes.isEmpty, let unmatched { routes = [unmatched] }
-        var made = Destination(routes: routes)
-        if selectsCopies {
-            let name = String(checked: topic, 0..<topic.byteCount)
-            made.copies = copies(for: routes, of: name)
-            made.refusing = refusing(routes, of: name)
+        // Messages of filters with a prefix of EMQX have their real topics. Only if no filter matches unchanged, since for
+        // other servers these are filters like any other.
+        if matches.isEmpty {
+            for (filter, entry) in prefixed where filter.withUTF8Span({ MQTTTopicFilter.matches($0, topic: topic) }) {
+                matches.append(Match(entry: entry))
+            }
         }
-        let isPlain = made.copies.isEmpty && made.refusing.isEmpty
-        let key = routes.map { ObjectIdentifier($0) }
-        var number = UInt32(destinations.count)
-        if isPlain, let shared = sharedDestinations[key] {
-            number = shared
-        } else {
-            destinations.append(made)
-            if isPlain { sharedDestinations[key] = number }
+        var made = Destination(routes: Self.routes(matches, [], isRetained: false))
+        if matches.isEmpty, let unmatched { made.routes = [unmatched] }
+        if selects {
+            for index in matches.indices {
+                matches[index].held = engine.heldIdentifier(of: matches[index].entry.request.filter)
+            }
         }
+        if selects, Self.selects(matches) { made.matches = matches }
+        let number = number(of: made)
         // A read with very many destinations may lead to numbers that the table does not hold.
         if let number = UInt16(exactly: number) { topics.insert(topic, number: number) }
         return number
     }
 
-    /// Adds the routes whose filters match without a prefix of EMQX: the messages have their real topics there. Only if
-    /// no filter matches unchanged, since for other servers these are filters like any other.
-    private func addPrefixed(to routes: inout [MQTTRoute], of topic: RawSpan) {
-        for (filter, entry) in prefixed where filter.withUTF8Span({ MQTTTopicFilter.matches($0, topic: topic) }) {
-            Self.add(entry.routes, to: &routes)
-        }
+    /// The number of a destination, which topics share if their messages always go to the same routes.
+    private func number(of made: Destination) -> UInt32 {
+        let isPlain = made.matches.isEmpty && !made.isSurplus
+        let key = isPlain ? made.routes.map { ObjectIdentifier($0) } : []
+        if isPlain, let shared = sharedDestinations[key] { return shared }
+        let number = UInt32(destinations.count)
+        destinations.append(made)
+        if isPlain { sharedDestinations[key] = number }
+        return number
     }
 
-    private static func add(_ matching: [MQTTRoute], to routes: inout [MQTTRoute]) {
-        for route in matching {
-            // A subscription of several filters gets a message once, however many of them match.
-            if route.requests.count > 1, routes.contains(where: { $0 === route }) { continue }
-            routes.append(route)
+    /// The number of the destination of a message, whose topic has the destination `base`.
+    private func select(_ message: MQTTMessageRecord, of bytes: RawSpan, from base: UInt32) -> UInt32 {
+        if destinations[Int(base)].matches.isEmpty { return base }
+        defer { identifiers.removeAll(keepingCapacity: true) }
+        message.appendIdentifiers(in: bytes, to: &identifiers)
+        let isRetained = message.flags.isRetained
+        if identifiers.isEmpty && !isRetained { return base }
+        for known in destinations[Int(base)].selected
+        where known.isRetained == isRetained && known.identifiers == identifiers {
+            return known.number
         }
+        let matches = destinations[Int(base)].matches
+        var made = Destination(routes: Self.routes(matches, identifiers, isRetained: isRetained))
+        made.isSurplus = made.routes.isEmpty
+        let number = number(of: made)
+        // A server chooses identifiers.
+        if destinations[Int(base)].selected.count >= 64 { destinations[Int(base)].selected = [] }
+        destinations[Int(base)].selected.append((Array(identifiers), isRetained, number))
+        return number
     }
 
     /// Filters have changed. Costs time in proportion to the topics that were looked up since the last change.
-    private func filtersChanged() { forgetTopics() }
+    func filtersChanged() { forgetTopics() }
 
     /// An identifier that no other filter has.
     func makeIdentifier() -> UInt32 {
@@ -180,7 +207,7 @@ final class MQTTRouter {
             if isNew { entry.routes.append(route) }
             filtersChanged()
             if (request.retainHandling == .doNotSend) != (entry.request.retainHandling == .doNotSend) {
-                selectsCopies = true
+                selects = true
             }
             entry.add(request, of: route)
             return (entry, isNew)

@@ -27,6 +27,8 @@ extension MQTTSubscriptions {
 
     func subscribeCompleted(_ request: MQTTFilterRequest, _ codes: [MQTTReasonCode], _ properties: MQTTProperties) {
         defer { endUnsubscribes(of: request.filters) }
+        // The server has their identifiers now.
+        if router.selects { router.filtersChanged() }
         for (filter, code) in zip(request.filters, codes) {
             let key = ByteKey(filter)
             guard let entry = router.entries[key] else { continue }

@@ -50,11 +50,11 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
 
     private func add(_ route: MQTTRoute, _ wait: MQTTFilterWait?) {
         let added = route.requests.map { router.add(route, $0) }
-        router.identify(route)
+        let earlier = router.identify(added.map(\.entry))
         // Before the first connection, the server's session may still hold filters of an earlier process.
         let mayBeHeld = !core.negotiation.wasAcceptedSinceStop
         let answers = core.link.perform { machine in
-            for (entry, _) in added { machine.engine.want(entry, mayBeHeld: mayBeHeld) }
+            for entry in earlier + added.map(\.entry) { machine.engine.want(entry, mayBeHeld: mayBeHeld) }
             return zip(added, route.requests).map { added, request in
                 // A server repeats its retained messages in its answer to SUBSCRIBE, but not for shared subscriptions
                 // [MQTT 5.0 4.8.2].

@@ -2,7 +2,7 @@ import MessagingWire
 
 /// A topic filter of a client: what is wanted of it, what the server has of it, and which request is in flight for it.
 ///
-/// Events only assign; which packet follows from them is computed (``next(hasOptions:)``). At most one request in flight
+/// Events only assign; which packet follows from them is computed (``next(_:)``). At most one request in flight
 /// names a filter.
 struct FilterRecord: Sendable, Equatable {
     /// What SUBSCRIBE asks for, except for Retain Handling.
@@ -15,12 +15,27 @@ struct FilterRecord: Sendable, Equatable {
 
         /// Whether a server that was asked for `asked` is to be asked for this. A lower QoS is not worth a request, whose
         /// answer before 5.0 repeats retained messages.
-        func exceeds(_ asked: Options, hasOptions: Bool) -> Bool {
+        func exceeds(_ asked: Options, _ terms: Terms) -> Bool {
             if qos > asked.qos { return true }
-            guard hasOptions else { return false }
-            return noLocal != asked.noLocal || retainAsPublished != asked.retainAsPublished
-                || identifier != asked.identifier
+            switch terms {
+            case .qos: return false
+            case .options: return differs(from: asked)
+            case .identifiers: return differs(from: asked) || identifier != asked.identifier
+            }
         }
+
+        private func differs(from asked: Options) -> Bool {
+            noLocal != asked.noLocal || retainAsPublished != asked.retainAsPublished
+        }
+    }
+
+    /// What a SUBSCRIBE of the connection may have.
+    enum Terms: Sendable {
+        /// Before 5.0.
+        case qos
+        case options
+        /// A server of 5.0 need not support identifiers.
+        case identifiers
     }
 
     enum Wanted: Sendable, Equatable {
@@ -89,7 +104,7 @@ struct FilterRecord: Sendable, Equatable {
     // MARK: What follows
 
     /// The packet that is due while there is a connection.
-    func next(hasOptions: Bool) -> Packet? {
+    func next(_ terms: Terms) -> Packet? {
         guard case .none = inFlight else { return nil }
         switch wanted {
         case .unclaimed: return nil
@@ -100,26 +115,31 @@ struct FilterRecord: Sendable, Equatable {
             }
         case .options(let wanted):
             if asking != nil { return .subscribe }
-            if let refused, !Self.differ(wanted, refused, hasOptions) { return nil }
+            if let refused, !Self.differ(wanted, refused, terms) { return nil }
             switch server {
             case .absent, .unknown: return .subscribe
             case .late: return nil
             case .holds(let holding):
-                return wanted.exceeds(holding.asked, hasOptions: hasOptions) ? .subscribe : nil
+                return wanted.exceeds(holding.asked, terms) ? .subscribe : nil
             }
         }
     }
 
-    private static func differ(_ wanted: Options, _ asked: Options, _ hasOptions: Bool) -> Bool {
-        wanted.qos != asked.qos || wanted.exceeds(asked, hasOptions: hasOptions)
+    private static func differ(_ wanted: Options, _ asked: Options, _ terms: Terms) -> Bool {
+        wanted.qos != asked.qos || wanted.exceeds(asked, terms)
     }
 
     /// Whether the server has refused what is wanted and holds nothing that it granted on this connection, and nothing is asked
     /// for.
-    func isRefused(hasOptions: Bool) -> Bool {
+    func isRefused(_ terms: Terms) -> Bool {
         if case .holds = server { return false }
         guard refused != nil, case .options = wanted, case .none = inFlight else { return false }
-        return next(hasOptions: hasOptions) == nil
+        return next(terms) == nil
+    }
+
+    /// The Subscription Identifier that the server has for it; 0 if it has none, or that is not known.
+    var heldIdentifier: UInt32 {
+        if case .holds(let holding) = server { holding.asked.identifier } else { 0 }
     }
 
     /// Whether there is nothing to remember.
@@ -184,10 +204,11 @@ struct FilterRecord: Sendable, Equatable {
 
     // MARK: What happened
 
-    mutating func written(_ packet: Packet, token: UInt64) {
+    mutating func written(_ packet: Packet, _ terms: Terms, token: UInt64) {
         assert(inFlight == .none, "Two requests in flight name a filter.")
         switch (packet, wanted) {
-        case (.subscribe, .options(let options)):
+        case (.subscribe, .options(var options)):
+            if terms != .identifiers { options.identifier = 0 }
             inFlight = .subscribe(asked: options, asking, token: token)
             asking = nil
         case (.unsubscribe, .none): inFlight = .unsubscribe(token: token)

@@ -42,9 +42,9 @@ struct FilterTable: Sendable {
     mutating func want(
         _ request: MQTTSubscriptionRequest, identifier: UInt32, _ properties: MQTTProperties, mayBeHeld: Bool
     ) {
-        let own = identifier != 0 ? identifier : properties.subscriptionIdentifiers.first ?? 0
         let options = FilterRecord.Options(
-            qos: request.qos, noLocal: request.noLocal, retainAsPublished: request.retainAsPublished, identifier: own)
+            qos: request.qos, noLocal: request.noLocal, retainAsPublished: request.retainAsPublished,
+            identifier: properties.subscriptionIdentifiers.first ?? identifier)
         let number = makeToken()
         change(request.filter, mayBeHeld: mayBeHeld) { record in
             if case .options = record.wanted {} else { record.number = number }
@@ -68,35 +68,35 @@ struct FilterTable: Sendable {
     var hasChanges: Bool { !work.isEmpty && !work[0].changed.isEmpty }
 
     /// Takes the filters for which packets are due.
-    mutating func takeDue(hasOptions: Bool) -> [(key: ByteKey, packet: FilterRecord.Packet)] {
+    mutating func takeDue(_ terms: FilterRecord.Terms) -> [(key: ByteKey, packet: FilterRecord.Packet)] {
         let keys = changed
         forgetChanges()
         var seen = Set<ByteKey>()
         return keys.compactMap { key in
             guard keys.count == 1 || seen.insert(key).inserted else { return nil }
-            return due(key, hasOptions: hasOptions).map { (key, $0) }
+            return due(key, terms).map { (key, $0) }
         }
     }
 
     /// Takes the first filter for which a packet is due; nil for none.
-    mutating func takeFirstDue(hasOptions: Bool) -> (key: ByteKey, packet: FilterRecord.Packet)? {
+    mutating func takeFirstDue(_ terms: FilterRecord.Terms) -> (key: ByteKey, packet: FilterRecord.Packet)? {
         while hasChanges {
             let key = withWork { $0.changed.removeFirst() }
-            if let packet = due(key, hasOptions: hasOptions) { return (key, packet) }
+            if let packet = due(key, terms) { return (key, packet) }
         }
         return nil
     }
 
-    private mutating func due(_ key: ByteKey, hasOptions: Bool) -> FilterRecord.Packet? {
-        let packet = records[key]?.next(hasOptions: hasOptions)
+    private mutating func due(_ key: ByteKey, _ terms: FilterRecord.Terms) -> FilterRecord.Packet? {
+        let packet = records[key]?.next(terms)
         if packet != .subscribe { settle(key) }
         return packet
     }
 
     /// Whether a packet is due for a filter that meets a condition.
-    func hasDue(hasOptions: Bool, where isMeant: (ByteKey, FilterRecord.Packet) -> Bool) -> Bool {
+    func hasDue(_ terms: FilterRecord.Terms, where isMeant: (ByteKey, FilterRecord.Packet) -> Bool) -> Bool {
         changed.contains { key in
-            records[key]?.next(hasOptions: hasOptions).map { isMeant(key, $0) } ?? false
+            records[key]?.next(terms).map { isMeant(key, $0) } ?? false
         }
     }
 
@@ -118,8 +118,8 @@ struct FilterTable: Sendable {
     var messagesWait: Bool { !work.isEmpty && !work[0].first.isEmpty }
 
     /// Messages wait for the answers to the SUBSCRIBE packets that are due and meet a condition.
-    mutating func expectAnswers(hasOptions: Bool, where isMeant: (ByteKey) -> Bool) {
-        let keys = changed.filter { records[$0]?.next(hasOptions: hasOptions) == .subscribe && isMeant($0) }
+    mutating func expectAnswers(_ terms: FilterRecord.Terms, where isMeant: (ByteKey) -> Bool) {
+        let keys = changed.filter { records[$0]?.next(terms) == .subscribe && isMeant($0) }
         if !keys.isEmpty { withWork { $0.first.formUnion(keys) } }
     }
 
@@ -145,9 +145,9 @@ struct FilterTable: Sendable {
         return nextToken
     }
 
-    mutating func written(_ request: MQTTFilterRequest) {
+    mutating func written(_ request: MQTTFilterRequest, _ terms: FilterRecord.Terms) {
         for filter in request.filters {
-            records[ByteKey(filter)]?.written(request.packet, token: request.token)
+            records[ByteKey(filter)]?.written(request.packet, terms, token: request.token)
         }
         withWork { $0.add(request) }
     }

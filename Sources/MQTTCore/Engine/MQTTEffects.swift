@@ -232,4 +232,13 @@ extension MQTTMessageRecord {
         guard !properties.isEmpty, properties.upperBound <= bytes.byteCount else { return [] }
         return (try? MQTTProperties(decoding: bytes, properties, carrier: .publish)) ?? []
     }
+
+    /// Appends the Subscription Identifiers of the message; allocates nothing else.
+    package func appendIdentifiers(in bytes: RawSpan, to identifiers: inout [UInt32]) {
+        guard !properties.isEmpty, properties.upperBound <= bytes.byteCount else { return }
+        var cursor = MQTTPropertyCursor(properties, carrier: .publish)
+        while let found = try? cursor.next(bytes) {
+            if found.identifier == .subscriptionIdentifier { identifiers.append(found.integer) }
+        }
+    }
 }

@@ -79,10 +79,10 @@ extension MQTTEngine {
         if !wantsRetained {
             switch (record.inFlight, record.server) {
             case (.subscribe(let asked, _, let token), _)
-            where !wanted.exceeds(asked, hasOptions: version.hasProperties):
+            where !wanted.exceeds(asked, terms):
                 return .awaits(token)
             case (.none, .holds(let holding))
-            where phase == .connected && record.next(hasOptions: version.hasProperties) == nil:
+            where phase == .connected && record.next(terms) == nil:
                 return .granted(holding.granted)
             default: break
             }
@@ -130,7 +130,7 @@ extension MQTTEngine {
 
     /// Whether the server has refused what is wanted of the filter, so that nothing more is asked for.
     package func isRefused(_ filter: String) -> Bool {
-        filters[filter]?.isRefused(hasOptions: version.hasProperties) ?? false
+        filters[filter]?.isRefused(terms) ?? false
     }
 
     /// The filters of a SUBSCRIBE in flight.
@@ -158,7 +158,7 @@ extension MQTTEngine {
     /// Messages wait for the answers to what is due now, but not to what others pass.
     mutating func expectAnswers() {
         let quarantine = isCareful ? quarantine : Quarantine()
-        filters.expectAnswers(hasOptions: version.hasProperties) { quarantine.turn(of: .filter($0)) != .later }
+        filters.expectAnswers(terms) { quarantine.turn(of: .filter($0)) != .later }
     }
 
     /// The only function that writes SUBSCRIBE and UNSUBSCRIBE. False if messages have to wait for what is left.
@@ -166,7 +166,7 @@ extension MQTTEngine {
         if isCareful && quarantine.isWaiting { return false }
         if !session.window.hasFreeIDs { filters.nothingComesFirst() }
         if filters.hasChanges && !sendsSingly && session.window.hasFreeIDs {
-            var due = filters.takeDue(hasOptions: version.hasProperties)
+            var due = filters.takeDue(terms)
             if isCareful {
                 filters.putBack(due.filter { turn(of: $0.key, $0.packet) != .freely }.map { $0.key })
                 due.removeAll { turn(of: $0.key, $0.packet) != .freely }
@@ -180,7 +180,7 @@ extension MQTTEngine {
     private mutating func writeApart(at now: Int64, into effects: inout MQTTEffects) -> Bool {
         var passed: [ByteKey] = []
         defer { filters.putBack(passed) }
-        while let (key, packet) = filters.takeFirstDue(hasOptions: version.hasProperties) {
+        while let (key, packet) = filters.takeFirstDue(terms) {
             let turn = turn(of: key, packet)
             if turn == .later {
                 passed.append(key)
@@ -240,19 +240,29 @@ extension MQTTEngine {
         return packets
     }
 
-    /// Filters without an identifier of their own, then those with one by their QoS, from the highest on.
+    /// Filters without an identifier of their own; those with one that the server has, so that the messages of the others can
+    /// be told from theirs; and the others by their QoS, from the highest on.
     private func inOrderOfCopies(_ keys: [ByteKey]) -> [ByteKey] {
         guard sendsIdentifiers, keys.contains(where: { ownIdentifier(of: $0) != 0 }) else { return keys }
         func rank(_ key: ByteKey) -> Int {
-            guard ownIdentifier(of: key) != 0, case .options(let wanted)? = filters.records[key]?.wanted
+            guard ownIdentifier(of: key) != 0, let record = filters.records[key], case .options(let wanted) = record.wanted
             else { return 0 }
-            return 3 - Int(wanted.qos.rawValue)
+            if case .holds(let holding) = record.server, holding.isConfirmed { return 1 }
+            return 4 - Int(wanted.qos.rawValue)
         }
-        return (0...3).flatMap { wanted in keys.filter { rank($0) == wanted } }
+        return (0...4).flatMap { wanted in keys.filter { rank($0) == wanted } }
+    }
+
+    /// What SUBSCRIBE may have.
+    var terms: FilterRecord.Terms {
+        version.hasProperties ? limits.subscriptionIdentifiersAvailable ? .identifiers : .options : .qos
     }
 
     /// Whether SUBSCRIBE may have a Subscription Identifier.
-    package var sendsIdentifiers: Bool { version.hasProperties && limits.subscriptionIdentifiersAvailable }
+    package var sendsIdentifiers: Bool { terms == .identifiers }
+
+    /// The Subscription Identifier that the server has for a filter; 0 if it has none, or that is not known.
+    package func heldIdentifier(of filter: String) -> UInt32 { filters[filter]?.heldIdentifier ?? 0 }
 
     /// The identifier that distinguishes the filter's messages; 0 for none, or if the caller has chosen it.
     private func ownIdentifier(of key: ByteKey) -> UInt32 {
@@ -297,7 +307,7 @@ extension MQTTEngine {
                 return .noIdentifier
             }
             keepAlive.sent(at: now)
-            filters.written(request(packet, keys, id, at: now))
+            filters.written(request(packet, keys, id, at: now), terms)
             return .written
         } catch {
             guard keys.count == 1 else {

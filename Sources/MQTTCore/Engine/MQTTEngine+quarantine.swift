@@ -166,7 +166,7 @@ extension MQTTEngine {
         let next = session.window.pending
         let isQueued = next >= 0 && session.window.slots[Int(next)].kind == .requeued
         let waits = isQueued && quarantine.waits(for: session.window.slots[Int(next)].sequence)
-        let hasRequests = filters.hasDue(hasOptions: version.hasProperties) { turn(of: $0, $1) != .later }
+        let hasRequests = filters.hasDue(terms) { turn(of: $0, $1) != .later }
         if !messagesWait, !waits, !hasRequests, session.window.resend < 0 { quarantine.endRun() }
         self.quarantine = quarantine
     }

@@ -55,6 +55,57 @@ struct MosquittoClientTests {
         await broker.stop()
     }
 
+    private func texts(_ count: Int, of messages: MQTTSubscription) async throws -> [String] {
+        try await withTimeout(.patience, "\(count) messages") {
+            var texts: [String] = []
+            for try await message in messages {
+                texts.append(message.text ?? "?")
+                if texts.count == count { break }
+            }
+            return texts
+        }
+    }
+
+    @Test(arguments: QoS.allCases)
+    func `sequences of overlapping filters get each message once`(qos: QoS) async throws {
+        let broker = try await Mosquitto.start()
+        let client = client(broker) { $0.version = .v5_0 }
+        try await client.connect()
+        var sequences: [MQTTSubscription] = []
+        for filter in ["a/+", "a/#", "+/b"] { sequences.append(try await client.subscribe(to: filter, qos: qos)) }
+        let shared = try await client.subscribe(to: "$share/group/#", qos: qos)
+        for number in 0..<50 { try await client.publish("\(number)", to: "a/b", qos: qos) }
+        for messages in sequences + [shared] {
+            #expect(try await texts(50, of: messages) == (0..<50).map { "\($0)" })
+        }
+        // Nothing is left, in any of them.
+        try await client.publish("end", to: "a/b", qos: qos)
+        for messages in sequences + [shared] { #expect(try await texts(1, of: messages) == ["end"]) }
+        await client.disconnect()
+        await broker.stop()
+    }
+
+    /// The other worker's jobs come to neither.
+    @Test func `a worker that also has the topic of its jobs gets its share only`() async throws {
+        let broker = try await Mosquitto.start()
+        let (worker, colleague) = (client(broker) { $0.version = .v5_0 }, client(broker) { $0.version = .v5_0 })
+        try await worker.connect()
+        try await colleague.connect()
+        let all = try await worker.subscribe(to: "jobs/#", qos: .atLeastOnce)
+        let own = try await worker.subscribe(to: "$share/g/jobs/+", qos: .atLeastOnce)
+        let others = try await colleague.subscribe(to: "$share/g/jobs/+", qos: .atLeastOnce)
+        for number in 0..<20 { try await colleague.publish("\(number)", to: "jobs/x", qos: .atLeastOnce) }
+        #expect(try await texts(20, of: all) == (0..<20).map { "\($0)" })
+        try await own.unsubscribe()
+        try await others.unsubscribe()
+        var received: [String] = []
+        for messages in [own, others] { for try await message in messages { received.append(message.text ?? "?") } }
+        #expect(received.sorted() == (0..<20).map { "\($0)" }.sorted())
+        await worker.disconnect()
+        await colleague.disconnect()
+        await broker.stop()
+    }
+
     /// The first one asks for QoS 1, the others for that and less.
     @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])
     func `each sequence of a filter begins with its retained messages`(version: MQTTVersion) async throws {

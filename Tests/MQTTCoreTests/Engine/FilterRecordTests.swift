@@ -28,24 +28,24 @@ struct FilterRecordTests {
         var record = FilterRecord(mayBeHeld: server == .unknown || server == .unknownRefused)
         func grant(_ options: FilterRecord.Options) {
             record.want(options, .sendAtSubscribe, [])
-            record.written(.subscribe, token: 1)
+            record.written(.subscribe, .identifiers, token: 1)
             record.subscribeAnswered(MQTTReasonCode(rawValue: options.qos.rawValue))
         }
         switch server {
         case .absent, .unknown: break
         case .asked:
             record.want(lower, .sendAtSubscribe, [])
-            record.written(.subscribe, token: 1)
+            record.written(.subscribe, .identifiers, token: 1)
             record.connectionLost()
         case .holdsLess, .heldLess: grant(lower)
         case .holds, .held: grant(higher)
         case .refused, .unknownRefused:
             record.want(lower, .sendAtSubscribe, [])
-            record.written(.subscribe, token: 1)
+            record.written(.subscribe, .identifiers, token: 1)
             record.subscribeAnswered(.notAuthorized)
         case .late:
             record.want(lower, .sendAtSubscribe, [])
-            record.written(.subscribe, token: 1)
+            record.written(.subscribe, .identifiers, token: 1)
             record.late()
         }
         if server == .held || server == .heldLess {
@@ -57,13 +57,13 @@ struct FilterRecordTests {
         case (.none, _): isInFlight = false
         case (.subscribe, _):
             record.want(higher, .sendAtSubscribe, [])
-            record.written(.subscribe, token: 2)
+            record.written(.subscribe, .identifiers, token: 2)
             isInFlight = true
         case (.unsubscribe, _):
             // What is late becomes unknown when nobody wants it.
             if server == .late { return nil }
             record.unwant([])
-            record.written(.unsubscribe, token: 2)
+            record.written(.unsubscribe, .identifiers, token: 2)
             isInFlight = true
         }
         switch wanted {
@@ -106,7 +106,7 @@ struct FilterRecordTests {
             case .unsubscribe: "UNSUBSCRIBE"
             }
         let next =
-            switch record.next(hasOptions: true) {
+            switch record.next(.identifiers) {
             case nil: record.isOver ? "over" : "-"
             case .subscribe: "SUBSCRIBE(\(record.nextHandling))"
             case .unsubscribe: "UNSUBSCRIBE"
@@ -123,7 +123,7 @@ struct FilterRecordTests {
         case .want, .unwant, .stop, .connectionLost: return true
         case .connectionLostBecause: if case .subscribe = record.inFlight { return true } else { return false }
         case .ask: return isWanted
-        case .written, .notWritten: return record.next(hasOptions: true) != nil
+        case .written, .notWritten: return record.next(.identifiers) != nil
         case .granted, .refusal: if case .subscribe = record.inFlight { return true } else { return false }
         case .unsubscribed: if case .unsubscribe = record.inFlight { return true } else { return false }
         case .late: return record.inFlight != .none
@@ -137,8 +137,8 @@ struct FilterRecordTests {
         case .ask: record.ask(.sendAtSubscribe)
         case .unwant: record.unwant([])
         case .stop: record.stop()
-        case .written: record.written(record.next(hasOptions: true)!, token: 3)
-        case .notWritten: record.notWritten(record.next(hasOptions: true)!)
+        case .written: record.written(record.next(.identifiers)!, .identifiers, token: 3)
+        case .notWritten: record.notWritten(record.next(.identifiers)!)
         case .granted: record.subscribeAnswered(.grantedQoS0)
         case .refusal: record.subscribeAnswered(.notAuthorized)
         case .unsubscribed: record.unsubscribeAnswered()
@@ -168,8 +168,8 @@ struct FilterRecordTests {
             return (isLate ? record.server == .unknown(isOlder: false) : keepsServer) && record.asking == nil
         case .written: return keepsServer && record.inFlight.token == 3 && record.asking == nil
         case .notWritten:
-            let asked = before.next(hasOptions: true) == .subscribe
-            return asked ? isRefused(record, before) && record.next(hasOptions: true) == nil : record.server == .late
+            let asked = before.next(.identifiers) == .subscribe
+            return asked ? isRefused(record, before) && record.next(.identifiers) == nil : record.server == .late
         case .granted:
             guard case .holds(let holding) = record.server else { return false }
             return holding.isConfirmed && isOver
@@ -251,12 +251,12 @@ struct FilterRecordTests {
                 case .subscribe: record.subscribeAnswered(code)
                 case .unsubscribe: record.unsubscribeAnswered()
                 case .none:
-                    guard let next = record.next(hasOptions: true) else { break }
-                    record.written(next, token: 9)
+                    guard let next = record.next(.identifiers) else { break }
+                    record.written(next, .identifiers, token: 9)
                     packets += 1
                     continue
                 }
-                if record.inFlight == .none, record.next(hasOptions: true) == nil { break }
+                if record.inFlight == .none, record.next(.identifiers) == nil { break }
             }
             #expect(packets < 4, "\(name) and \(code) leads to \(packets) requests, then \(Self.text(record))")
             // What is wanted is granted or refused, what is not is not there.
@@ -291,27 +291,27 @@ struct FilterRecordTests {
     @Test func `a server that allows more is asked again for what it has granted less`() {
         var record = FilterRecord(mayBeHeld: false)
         record.want(Self.higher, .sendAtSubscribe, [])
-        record.written(.subscribe, token: 1)
+        record.written(.subscribe, .identifiers, token: 1)
         record.subscribeAnswered(.grantedQoS0)
-        #expect(record.next(hasOptions: true) == nil)
+        #expect(record.next(.identifiers) == nil)
         record.connectionLost()
         for (allowed, isDue) in [(nil, false), (QoS.atMostOnce, false), (.atLeastOnce, true)] {
             record.sessionContinues(isInDoubt: false, allowed: allowed)
-            #expect((record.next(hasOptions: true) == .subscribe) == isDue)
+            #expect((record.next(.identifiers) == .subscribe) == isDue)
         }
     }
 
     @Test func `before 5_0 only a higher QoS is worth a further SUBSCRIBE`() {
         var record = FilterRecord(mayBeHeld: false)
         record.want(Self.lower, .sendAtSubscribe, [])
-        record.written(.subscribe, token: 1)
+        record.written(.subscribe, .identifiers, token: 1)
         record.subscribeAnswered(.grantedQoS0)
         var other = Self.lower
         other.noLocal = true
         record.want(other, .sendAtSubscribe, [])
-        #expect(record.next(hasOptions: false) == nil)
-        #expect(record.next(hasOptions: true) == .subscribe)
+        #expect(record.next(.qos) == nil)
+        #expect(record.next(.identifiers) == .subscribe)
         record.want(Self.higher, .sendAtSubscribe, [])
-        #expect(record.next(hasOptions: false) == .subscribe)
+        #expect(record.next(.qos) == .subscribe)
     }
 }

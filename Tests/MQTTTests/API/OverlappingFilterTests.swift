@@ -182,18 +182,96 @@ struct OverlappingFilterTests {
             MQTTSubscriptionRequest(filter: "a/#", retainHandling: .sendIfNew),
         ],
         [MQTTSubscriptionRequest(filter: "$share/g/a/+"), MQTTSubscriptionRequest(filter: "a/#")],
-        [MQTTSubscriptionRequest(filter: "a/+"), MQTTSubscriptionRequest(filter: "b/#")],
     ])
-    func `filters that a server may treat differently get no identifiers`(requests: [MQTTSubscriptionRequest])
-        async throws
-    {
+    func `copies for filters that a server may treat differently are all delivered`(
+        requests: [MQTTSubscriptionRequest]
+    ) async throws {
         let subscribed = Subscribed()
         let server = server(subscribed)
         let client = server.client { $0.version = .v5_0 }
         try await client.connect()
         let messages = try await client.subscribe(to: requests)
+        let identifiers = try requests.map { try #require(subscribed.identifier(of: $0.filter)) }
+        #expect(Set(identifiers).count == 2)
+        for identifier in identifiers { send("copy", to: "a/b", [identifier], from: server) }
+        send("last", to: "a/b", [], from: server)
+        #expect(try await texts(messages, until: "last") == ["copy", "copy", "last"])
+        await client.disconnect()
+    }
+
+    @Test func `filters that do not overlap get no identifiers`() async throws {
+        let subscribed = Subscribed()
+        let server = server(subscribed)
+        let client = server.client { $0.version = .v5_0 }
+        try await client.connect()
+        let messages = try await client.subscribe(to: ["a/+", "b/#"].map { MQTTSubscriptionRequest(filter: $0) })
         #expect(subscribed.packets.withLock { $0 }.map(\.identifiers) == [[]])
         withExtendedLifetime(messages) {}
+        await client.disconnect()
+    }
+
+    /// The earlier one is subscribed again with an identifier, before the new one.
+    @Test(arguments: ["jobs/+", "$share/g/jobs/+"], QoS.allCases)
+    func `each of two sequences gets the copies for its filter`(filter: String, qos: QoS) async throws {
+        let subscribed = Subscribed()
+        let server = server(subscribed)
+        let client = server.client { $0.version = .v5_0 }
+        try await client.connect()
+        let all = try await client.subscribe(to: "jobs/#", qos: qos)
+        let some = try await client.subscribe(to: filter, qos: qos)
+        let packets = subscribed.packets.withLock { $0 }
+        #expect(packets.map(\.filters) == [["jobs/#"], ["jobs/#"], [filter]])
+        #expect(packets.map(\.identifiers.count) == [0, 1, 1])
+        let (first, second) = (packets[1].identifiers[0], packets[2].identifiers[0])
+        #expect(first != second)
+        send("1", to: "jobs/1", [first], qos: qos, from: server)
+        send("2", to: "jobs/1", [second], qos: qos, from: server)
+        send("3", to: "jobs/1", [second, first], qos: qos, from: server)
+        // Of an earlier process, together with one that is known, and none.
+        send("4", to: "jobs/1", [first, 7], qos: qos, from: server)
+        send("5", to: "jobs/1", [], qos: qos, from: server)
+        #expect(try await texts(all, until: "5") == ["1", "3", "4", "5"])
+        #expect(try await texts(some, until: "5") == ["2", "3", "4", "5"])
+        #expect(await eventually { server.link?.perform { $0.engine.inFlightCount } == 0 })
+        await client.disconnect()
+    }
+
+    /// A server that sends one copy has no identifier of the earlier filter then.
+    @Test func `a filter that the server does not subscribe again gets every message of its topics`() async throws {
+        let server = SubscribingServer()
+        let client = server.scriptedServer.client { $0.version = .v5_0 }
+        try await client.connect()
+        let all = try await client.subscribe(to: "jobs/#")
+        server.setWithholding(true)
+        let subscribing = Task { try await client.subscribe(to: "jobs/+") }
+        #expect(await eventually { server.unansweredCount == 2 })
+        server.answerAll(.quotaExceeded, .grantedQoS1)
+        let some = try await subscribing.value
+        let identifier = try #require(server.properties.last?.subscriptionIdentifiers.first)
+        server.scriptedServer.link?.perform { machine in
+            var properties = MQTTProperties()
+            properties.subscriptionIdentifiers = [identifier]
+            _ = try? machine.engine.publish(
+                topic: "jobs/1", payload: Array("one copy".utf8), qos: .atMostOnce, retain: false,
+                properties: properties, token: 1, at: MonotonicClock.now)
+        }
+        #expect(try await all.first(1).map(\.text) == ["one copy"])
+        #expect(try await some.first(1).map(\.text) == ["one copy"])
+        await client.disconnect()
+        withExtendedLifetime(server) {}
+    }
+
+    @Test func `a server without identifiers is not asked again for an earlier filter`() async throws {
+        let subscribed = Subscribed()
+        let server = server(subscribed, knowsIdentifiers: false)
+        let client = server.client { $0.version = .v5_0 }
+        try await client.connect()
+        let both = [
+            try await client.subscribe(to: "jobs/#"), try await client.subscribe(to: "jobs/+"),
+        ]
+        #expect(subscribed.packets.withLock { $0 }.map(\.filters) == [["jobs/#"], ["jobs/+"]])
+        send("x", to: "jobs/1", [], from: server)
+        for messages in both { #expect(try await texts(messages, until: "x") == ["x"]) }
         await client.disconnect()
     }
 

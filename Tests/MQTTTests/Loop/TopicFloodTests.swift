@@ -14,6 +14,7 @@ struct TopicFloodTests {
     /// A campaign takes ten million topics.
     @Test func `topics that never repeat take bounded memory and find their subscriptions`() {
         let router = MQTTRouter()
+        let engine = MQTTEngine(configuration: MQTTEngineConfiguration())
         let routes = (0..<3).map { number in
             MQTTRoute(
                 requests: [MQTTSubscriptionRequest(filter: "flood/+/\(number)/#")], policy: BufferPolicy(),
@@ -25,7 +26,7 @@ struct TopicFloodTests {
         for number in 0..<(Campaign.scale < 1 ? 40_000 : 10_000_000) {
             if number % 1000 == 0 { router.beginRead() }
             let topic = "flood/a/\(number % 4)/" + padding + "\(number)"
-            let found = router.routes(at: topic.withUTF8Span { router.number(for: $0) })
+            let found = router.routes(at: topic.withUTF8Span { router.number(for: $0, engine) })
             let expected = number % 4 < 3 ? [routes[number % 4]] : []
             if !found.elementsEqual(expected, by: ===) { Issue.record("topic \(number) found other subscriptions") }
             largest = max(largest, router.topics.byteCount)
