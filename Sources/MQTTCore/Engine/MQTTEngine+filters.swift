@@ -245,7 +245,8 @@ extension MQTTEngine {
     private func inOrderOfCopies(_ keys: [ByteKey]) -> [ByteKey] {
         guard sendsIdentifiers, keys.contains(where: { ownIdentifier(of: $0) != 0 }) else { return keys }
         func rank(_ key: ByteKey) -> Int {
-            guard ownIdentifier(of: key) != 0, let record = filters.records[key], case .options(let wanted) = record.wanted
+            guard ownIdentifier(of: key) != 0, let record = filters.records[key],
+                case .options(let wanted) = record.wanted
             else { return 0 }
             if case .holds(let holding) = record.server, holding.isConfirmed { return 1 }
             return 4 - Int(wanted.qos.rawValue)
