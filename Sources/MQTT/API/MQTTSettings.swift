@@ -62,8 +62,13 @@ final class MQTTSettings: Sendable {
     }
 
     deinit {
-        // Release the objects that the closures of the configuration hold with its last client.
-        _ = Self.latest.withLock { latest in latest.settings == nil ? latest.configuration.take() : nil }
+        // Release the objects that the closures of the configuration hold with its last client; after the lock, and so the latest
+        // settings, to which this may be the last reference: their end takes the lock as well.
+        let released = Self.latest.withLock { latest in
+            let settings = latest.settings
+            return (settings, configuration: settings == nil ? latest.configuration.take() : nil)
+        }
+        withExtendedLifetime(released) {}
     }
 
     private init(_ options: MQTTConfiguration, _ known: MQTTSettings?) {
