@@ -58,8 +58,9 @@ extension MQTTRouter {
             let others = overlapping(entry.request.filter)
             if others.isEmpty { continue }
             selects = true
-            for entry in (others + [entry]).sorted(by: { $0.number < $1.number }) where entry.sentIdentifier == 0 {
-                entry.identifier = makeIdentifier()
+            let group = (others + [entry]).sorted { $0.number < $1.number }
+            for entry in group where entry.sentIdentifier == 0 {
+                entry.identifier = makeIdentifier(for: entry.request.filter, apartFrom: group)
                 if !new.contains(ObjectIdentifier(entry)) { earlier.append(entry) }
             }
         }

@@ -36,21 +36,17 @@ final class MQTTRouter {
     /// The identifiers of a message, and the filters that match it: arrays that are filled anew, so that none is allocated.
     private var identifiers: [UInt32] = []
     private var matches: [Match] = []
-    /// The Subscription Identifier that was given last.
-    var lastIdentifier: UInt32
-    /// Whether the numbers have begun again.
-    private var identifiersRepeat = false
+    /// Chosen anew by each process, so that messages of a resumed session, whose identifiers an earlier process chose, are not
+    /// mistaken for copies.
+    private let identifierSeed: UInt64
     var pace = InvariantPace()
-    /// The upper half of those that there are.
-    private static let identifiers: ClosedRange<UInt32> = 134_217_728...268_435_455
     /// Receives the messages that no filter matches; nil to drop them.
     var unmatched: MQTTRoute?
 
     init(random: LoopRandom = LoopRandom()) {
         var random = random
         topics = TopicTable(seed: random.next())
-        // So that messages of a resumed session, whose identifiers an earlier process chose, are not mistaken for copies.
-        lastIdentifier = .random(in: Self.identifiers, using: &random)
+        identifierSeed = random.next()
     }
 
     // MARK: Topics
@@ -181,15 +177,13 @@ final class MQTTRouter {
     /// Filters have changed. Costs time in proportion to the topics that were looked up since the last change.
     func filtersChanged() { forgetTopics() }
 
-    /// An identifier that no other filter has.
-    func makeIdentifier() -> UInt32 {
-        repeat {
-            let isLast = lastIdentifier == Self.identifiers.upperBound
-            lastIdentifier = isLast ? Self.identifiers.lowerBound : lastIdentifier + 1
-            identifiersRepeat = identifiersRepeat || isLast
-            // Only after a wrap may the identifier belong to an existing filter.
-        } while identifiersRepeat && entries.values.contains { $0.identifier == lastIdentifier }
-        return lastIdentifier
+    /// The Subscription Identifier of a filter, from the upper half of those that there are: always the same in the life of the
+    /// client, unless a filter that overlaps it has it.
+    func makeIdentifier(for filter: String, apartFrom others: [MQTTFilterEntry]) -> UInt32 {
+        let hash = filter.withUTF8Span { $0.hashed(seed: identifierSeed) }
+        var place = UInt32(truncatingIfNeeded: hash)
+        while others.contains(where: { $0.sentIdentifier == 1 << 27 | place % (1 << 27) }) { place &+= 1 }
+        return 1 << 27 | place % (1 << 27)
     }
 
     func setUnmatched(_ route: MQTTRoute?) {

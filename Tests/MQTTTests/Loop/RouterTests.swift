@@ -29,17 +29,23 @@ struct RouterTests {
         return ids(router.routes(at: topic.withUTF8Span { router.number(for: $0, engine) }))
     }
 
-    @Test func `subscription identifiers begin again, and none is given twice`() throws {
+    @Test func `a filter has the same identifier each time, and not that of one that overlaps it`() throws {
         let router = MQTTRouter()
-        let overlapping = route("a/+", "a/#")
-        let entries = overlapping.requests.map { router.add(overlapping, $0).entry }
-        router.lastIdentifier = 134_217_728
-        #expect(router.identify(entries).isEmpty)
-        let given = router.orderedEntries.map(\.value.identifier)
-        #expect(given == [134_217_729, 134_217_730])
-        // The last one of the protocol.
-        router.lastIdentifier = 268_435_454
-        #expect((0..<3).map { _ in router.makeIdentifier() } == [268_435_455, 134_217_728, 134_217_731])
+        func subscribe() -> [UInt32] {
+            let overlapping = route("a/+", "a/#")
+            let entries = overlapping.requests.map { router.add(overlapping, $0).entry }
+            #expect(router.identify(entries).isEmpty)
+            defer { _ = router.remove(overlapping) }
+            return entries.map(\.identifier)
+        }
+        let first = subscribe()
+        #expect(first.allSatisfy { (134_217_728...268_435_455).contains($0) } && first[0] != first[1])
+        #expect(subscribe() == first)
+        let other = MQTTFilterEntry(MQTTSubscriptionRequest(filter: "a/#"), of: route("a/#"), number: 1)
+        other.identifier = first[0]
+        // The last one of the protocol is followed by the first one of its upper half.
+        let next = first[0] == 268_435_455 ? 134_217_728 : first[0] + 1
+        #expect(router.makeIdentifier(for: "a/+", apartFrom: [other]) == next)
     }
 
     /// Each set of filters of three routes that match a topic, each state of the server, and each set of identifiers.
