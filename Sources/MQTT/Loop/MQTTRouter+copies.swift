@@ -6,21 +6,26 @@ extension MQTTRouter {
     /// A filter that matches a topic.
     struct Match {
         let entry: MQTTFilterEntry
-        /// The Subscription Identifier that the server has for it; 0 if it has none, or that is not known.
-        var held: UInt32 = 0
+        var held = MQTTEngine.HeldIdentifier.maybeNone
     }
 
     /// The routes that get a message which these filters match. The only function that decides it.
     ///
-    /// The message is for the filters whose Subscription Identifiers it has, and for those for which the server may have
-    /// none. Without identifiers, or with one that is not of these filters, such as one of an earlier process, it is for all.
-    /// Of the copies for several filters of a route the one for a certain filter is delivered (``MQTTCopies``).
-    static func routes(_ matches: [Match], _ identifiers: [UInt32], isRetained: Bool) -> [MQTTRoute] {
-        let isKnown = identifiers.allSatisfy { known in matches.contains { $0.entry.sentIdentifier == known } }
+    /// The message is for the filters whose Subscription Identifiers it has, and for those that the server may have without
+    /// one. Without identifiers, or with one that is not known, such as one of an earlier process, it is for all. Of the copies
+    /// for several filters of a route the one for a certain filter is delivered (``MQTTCopies``).
+    ///
+    /// - Parameter unwanted: which of the identifiers are of filters that nobody wants any more.
+    static func routes(
+        _ matches: [Match], _ identifiers: [UInt32], unwanted: [UInt32] = [], isRetained: Bool
+    ) -> [MQTTRoute] {
+        let isKnown = identifiers.allSatisfy { known in
+            unwanted.contains(known) || matches.contains { $0.entry.sentIdentifier == known }
+        }
         if !isKnown { return Self.routes(matches, [], isRetained: isRetained) }
         let meant =
             identifiers.isEmpty
-            ? matches : matches.filter { $0.held == 0 || identifiers.contains($0.entry.sentIdentifier) }
+            ? matches : matches.filter { $0.held == .maybeNone || identifiers.contains($0.entry.sentIdentifier) }
         var routes: [MQTTRoute] = []
         for match in meant {
             let entry = match.entry
@@ -45,7 +50,7 @@ extension MQTTRouter {
 
     /// Whether messages of a topic may go to some of the matching routes only.
     static func selects(_ matches: [Match]) -> Bool {
-        if matches.count > 1, matches.contains(where: { $0.entry.sentIdentifier != 0 }) { return true }
+        if matches.contains(where: { $0.entry.sentIdentifier != 0 }) { return true }
         return routes(matches, [], isRetained: true).count != routes(matches, [], isRetained: false).count
     }
 
@@ -59,8 +64,10 @@ extension MQTTRouter {
             if others.isEmpty { continue }
             selects = true
             let group = (others + [entry]).sorted { $0.number < $1.number }
+            var taken = Set(group.map(\.sentIdentifier))
             for entry in group where entry.sentIdentifier == 0 {
-                entry.identifier = makeIdentifier(for: entry.request.filter, apartFrom: group)
+                entry.identifier = makeIdentifier(for: entry.request.filter, apartFrom: taken)
+                taken.insert(entry.identifier)
                 if !new.contains(ObjectIdentifier(entry)) { earlier.append(entry) }
             }
         }
@@ -82,7 +89,7 @@ struct MQTTCopies {
     /// prove that there are others.
     init?(of route: MQTTRoute, _ matches: [MQTTRouter.Match]) {
         guard route.requests.count > 1 else { return nil }
-        let own = matches.map(\.entry).filter { entry in
+        let own = matches.filter { $0.held == .own }.map(\.entry).filter { entry in
             entry.sentIdentifier != 0 && MQTTTopicFilter.shared(entry.request.filter) == nil
                 && entry.routes.contains { $0 === route }
         }

@@ -90,7 +90,7 @@ final class MQTTRouter {
             for index in messages.indices {
                 let message = messages[index]
                 if !message.repeatsTopic || last == 0 { last = number(for: message, of: bytes, effects, engine) }
-                numbers.append(selects ? select(message, of: bytes, from: last) : last)
+                numbers.append(selects ? select(message, of: bytes, from: last, engine) : last)
             }
         }
     }
@@ -154,7 +154,9 @@ final class MQTTRouter {
     }
 
     /// The number of the destination of a message, whose topic has the destination `base`.
-    private func select(_ message: MQTTMessageRecord, of bytes: RawSpan, from base: UInt32) -> UInt32 {
+    private func select(
+        _ message: MQTTMessageRecord, of bytes: RawSpan, from base: UInt32, _ engine: borrowing MQTTEngine
+    ) -> UInt32 {
         if destinations[Int(base)].matches.isEmpty { return base }
         defer { identifiers.removeAll(keepingCapacity: true) }
         message.appendIdentifiers(in: bytes, to: &identifiers)
@@ -165,7 +167,11 @@ final class MQTTRouter {
             return known.number
         }
         let matches = destinations[Int(base)].matches
-        var made = Destination(routes: Self.routes(matches, identifiers, isRetained: isRetained))
+        let unwanted = identifiers.filter { identifier in
+            !matches.contains { $0.entry.sentIdentifier == identifier } && engine.isUnwanted(identifier)
+        }
+        var made = Destination(
+            routes: Self.routes(matches, identifiers, unwanted: unwanted, isRetained: isRetained))
         made.isSurplus = made.routes.isEmpty
         let number = number(of: made)
         // A server chooses identifiers.
@@ -179,10 +185,10 @@ final class MQTTRouter {
 
     /// The Subscription Identifier of a filter, from the upper half of those that there are: always the same in the life of the
     /// client, unless a filter that overlaps it has it.
-    func makeIdentifier(for filter: String, apartFrom others: [MQTTFilterEntry]) -> UInt32 {
+    func makeIdentifier(for filter: String, apartFrom taken: Set<UInt32>) -> UInt32 {
         let hash = filter.withUTF8Span { $0.hashed(seed: identifierSeed) }
         var place = UInt32(truncatingIfNeeded: hash)
-        while others.contains(where: { $0.sentIdentifier == 1 << 27 | place % (1 << 27) }) { place &+= 1 }
+        while taken.contains(1 << 27 | place % (1 << 27)) { place &+= 1 }
         return 1 << 27 | place % (1 << 27)
     }
 
@@ -285,15 +291,13 @@ final class MQTTRouter {
 
     // MARK: Filters that overlap
 
-    /// The other filters of the client that match topics which this one matches as well, but for topics of replies.
+    /// The other filters of the client that match topics which this one matches as well.
     func overlapping(_ filter: String) -> [MQTTFilterEntry] {
         let inner = Self.inner(filter)
         var found: [MQTTFilterEntry] = []
         tree.forEachNear(inner) { first in
             guard MQTTTopicFilter.overlap(inner, Self.inner(first.request.filter)) else { return }
-            found += ([first] + first.others).filter { entry in
-                !entry.request.filter.hasSameBytes(as: filter) && !entry.routes.allSatisfy(\.receivers.areRequests)
-            }
+            found += ([first] + first.others).filter { !$0.request.filter.hasSameBytes(as: filter) }
         }
         return found
     }
@@ -313,7 +317,7 @@ final class MQTTRouter {
             let own = (isShared ? filters : shared).filter { own in
                 !own.hasSameBytes(as: filter) && MQTTTopicFilter.overlap(Self.inner(own), Self.inner(filter))
             }
-            let others = overlapping(filter).map(\.request.filter) + own
+            let others = overlapping(filter).filter { !$0.areReplies }.map(\.request.filter) + own
             if let other = others.first(where: { Self.conflict(filter, $0) }) { return (filter, other) }
             filters.append(filter)
             if isShared { shared.append(filter) }
@@ -325,7 +329,7 @@ final class MQTTRouter {
     var conflicts: [(earlier: MQTTFilterEntry, later: MQTTFilterEntry)] {
         var found: [(earlier: MQTTFilterEntry, later: MQTTFilterEntry)] = []
         for entry in entries.values where MQTTTopicFilter.shared(entry.request.filter) != nil {
-            for other in overlapping(entry.request.filter) {
+            for other in overlapping(entry.request.filter) where !other.areReplies {
                 found.append(entry.number < other.number ? (entry, other) : (other, entry))
             }
         }

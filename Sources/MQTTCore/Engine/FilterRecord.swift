@@ -95,11 +95,18 @@ struct FilterRecord: Sendable, Equatable {
     private(set) var handling = RetainHandling.sendAtSubscribe
     /// The properties of the next packet, without an identifier of this client.
     private(set) var properties = MQTTProperties()
+    /// The Subscription Identifier of the last SUBSCRIBE; 0 for none.
+    private(set) var sentIdentifier: UInt32 = 0
+    /// Whether the server may have the filter without an identifier of this process.
+    private(set) var mayLackIdentifier: Bool
     /// Increases with each filter that is wanted anew; filters are subscribed in this order.
     var number: UInt64 = 0
 
     /// - Parameter mayBeHeld: whether the server may hold it in a session that an earlier process has begun.
-    init(mayBeHeld: Bool) { server = mayBeHeld ? .unknown(isOlder: true) : .absent }
+    init(mayBeHeld: Bool) {
+        server = mayBeHeld ? .unknown(isOlder: true) : .absent
+        mayLackIdentifier = mayBeHeld
+    }
 
     // MARK: What follows
 
@@ -137,9 +144,22 @@ struct FilterRecord: Sendable, Equatable {
         return next(terms) == nil
     }
 
-    /// The Subscription Identifier that the server has for it; 0 if it has none, or that is not known.
-    var heldIdentifier: UInt32 {
-        if case .holds(let holding) = server { holding.asked.identifier } else { 0 }
+    /// With which Subscription Identifier the server has it.
+    var heldIdentifier: MQTTEngine.HeldIdentifier {
+        if mayLackIdentifier { return .maybeNone }
+        return if case .holds = server { .own } else { .ownOrNothing }
+    }
+
+    /// Whether it is asked for without its identifier, and will be asked for again with it.
+    var willAskForIdentifier: Bool {
+        guard case .subscribe(let asked, _, _) = inFlight, case .options(let wanted) = wanted else { return false }
+        return asked.identifier == 0 && wanted.identifier != 0
+    }
+
+    /// Whether messages with this identifier are for a subscription that has ended.
+    func isUnwanted(_ identifier: UInt32) -> Bool {
+        if case .options = wanted { return false }
+        return identifier != 0 && identifier == sentIdentifier
     }
 
     /// Whether there is nothing to remember.
@@ -211,6 +231,8 @@ struct FilterRecord: Sendable, Equatable {
             if terms != .identifiers { options.identifier = 0 }
             inFlight = .subscribe(asked: options, asking, token: token)
             asking = nil
+            sentIdentifier = options.identifier
+            if sentIdentifier == 0 { mayLackIdentifier = true }
         case (.unsubscribe, .none): inFlight = .unsubscribe(token: token)
         case (.subscribe, .none), (.subscribe, .unclaimed), (.unsubscribe, .unclaimed), (.unsubscribe, .options):
             assert(false, "A request asks for what is not wanted.")
@@ -237,6 +259,7 @@ struct FilterRecord: Sendable, Equatable {
         if code.isError { return refuse(asked) }
         server = .holds(Holding(asked: asked, granted: code))
         refused = nil
+        mayLackIdentifier = asked.identifier == 0
     }
 
     /// What this connection has granted is there still. What an earlier one has may be.
@@ -258,6 +281,7 @@ struct FilterRecord: Sendable, Equatable {
         inFlight = .none
         server = .absent
         refused = nil
+        mayLackIdentifier = false
     }
 
     /// The answer did not come in time, and is ignored if it comes.
@@ -303,6 +327,7 @@ struct FilterRecord: Sendable, Equatable {
         assert(inFlight == .none, "A request is in flight without a connection.")
         server = .absent
         refused = nil
+        mayLackIdentifier = false
         if case .unclaimed = wanted { wanted = .none }
     }
 

@@ -171,6 +171,11 @@ extension MQTTEngine {
                 filters.putBack(due.filter { turn(of: $0.key, $0.packet) != .freely }.map { $0.key })
                 due.removeAll { turn(of: $0.key, $0.packet) != .freely }
             }
+            // A message that comes before the filter has its identifier would not be known as that filter's.
+            if sendsIdentifiers, due.contains(where: { ownIdentifier(of: $0.key) != 0 }), willAskForIdentifier {
+                filters.putBack(due.filter { ownIdentifier(of: $0.key) != 0 }.map { $0.key })
+                due.removeAll { ownIdentifier(of: $0.key) != 0 }
+            }
             writeTogether(due, at: now, into: &effects)
         }
         return !isCareful || writeApart(at: now, into: &effects)
@@ -262,8 +267,27 @@ extension MQTTEngine {
     /// Whether SUBSCRIBE may have a Subscription Identifier.
     package var sendsIdentifiers: Bool { terms == .identifiers }
 
-    /// The Subscription Identifier that the server has for a filter; 0 if it has none, or that is not known.
-    package func heldIdentifier(of filter: String) -> UInt32 { filters[filter]?.heldIdentifier ?? 0 }
+    /// With which Subscription Identifier a server has a filter that is wanted.
+    package enum HeldIdentifier: Sendable {
+        case own
+        case ownOrNothing
+        case maybeNone
+    }
+
+    /// With which Subscription Identifier the server has a filter.
+    package func heldIdentifier(of filter: String) -> HeldIdentifier { filters[filter]?.heldIdentifier ?? .maybeNone }
+
+    /// Whether messages with this Subscription Identifier are for a subscription that has ended.
+    package func isUnwanted(_ identifier: UInt32) -> Bool {
+        filters.records.values.contains { $0.isUnwanted(identifier) }
+    }
+
+    /// Whether a filter is asked for without its identifier, and will be asked for again with it.
+    private var willAskForIdentifier: Bool {
+        filters.requests.values.contains { request in
+            request.filters.contains { filters[$0]?.willAskForIdentifier ?? false }
+        }
+    }
 
     /// The identifier that distinguishes the filter's messages; 0 for none, or if the caller has chosen it.
     private func ownIdentifier(of key: ByteKey) -> UInt32 {

@@ -12,6 +12,8 @@ struct OverlappingFilterTests {
     private final class Subscribed: Sendable {
         let packets = Mutex<[(connection: Int, filters: [String], identifiers: [UInt32])]>([])
 
+        let unsubscribed = Mutex<[String]>([])
+
         func identifier(of filter: String) -> UInt32? {
             packets.withLock { $0.first { $0.filters == [filter] }?.identifiers.first }
         }
@@ -37,6 +39,9 @@ struct OverlappingFilterTests {
                         subscribe.packetID, codes: subscribe.subscriptions.map { _ in .success },
                         at: MonotonicClock.now)
                 }
+            case .unsubscribeReceived(let unsubscribe):
+                // Without an answer.
+                subscribed.unsubscribed.withLock { $0 += unsubscribe.filters }
             default: break
             }
         }
@@ -234,6 +239,40 @@ struct OverlappingFilterTests {
         #expect(try await texts(some, until: "5") == ["2", "3", "4", "5"])
         #expect(await eventually { server.link?.perform { $0.engine.inFlightCount } == 0 })
         await client.disconnect()
+    }
+
+    @Test func `copies for a filter that is being unsubscribed go to no other`() async throws {
+        let subscribed = Subscribed()
+        let server = server(subscribed)
+        let client = server.client { $0.version = .v5_0 }
+        try await client.connect()
+        let all = try await client.subscribe(to: "jobs/#")
+        let share = try await client.subscribe(to: "$share/g/jobs/+")
+        let identifiers = subscribed.packets.withLock { $0.compactMap(\.identifiers.first) }
+        let unsubscribing = Task { try await all.unsubscribe() }
+        #expect(await eventually { subscribed.unsubscribed.withLock { $0 } == ["jobs/#"] })
+        send("of another worker", to: "jobs/1", [identifiers[0]], qos: .atLeastOnce, from: server)
+        send("own", to: "jobs/1", [identifiers[1]], qos: .atLeastOnce, from: server)
+        #expect(try await texts(share, until: "own") == ["own"])
+        #expect(await eventually { server.link?.perform { $0.engine.inFlightCount } == 0 })
+        await client.disconnect()
+        _ = await unsubscribing.result
+    }
+
+    /// Whichever of the two subscribed first, and whether the other one is for replies.
+    @Test func `replies to requests come once to a sequence that has their topic too`() async throws {
+        let subscribed = Subscribed()
+        let server = server(subscribed)
+        let client = server.client { $0.version = .v5_0 }
+        try await client.connect()
+        let asking = Task { try? await client.request("?", to: "q", timeout: .seconds(30)) }
+        #expect(await eventually { subscribed.packets.withLock { $0.count } == 1 })
+        let all = try await client.subscribe(to: "responses/#")
+        let identifiers = subscribed.packets.withLock { $0.map(\.identifiers) }
+        #expect(identifiers.map(\.count) == [0, 1, 1] && identifiers[1] != identifiers[2])
+        withExtendedLifetime(all) {}
+        await client.disconnect()
+        _ = await asking.value
     }
 
     /// A server that sends one copy has no identifier of the earlier filter then.
