@@ -589,6 +589,20 @@ extension MQTTError {
         )
     }
 
+    static func acknowledgementIsUnread(_ subscription: String) -> MQTTError {
+        MQTTError(
+            .timedOut,
+            "The client read no acknowledgement for requestTimeout, \(MQTTMachine.isSlow(subscription)) What was published is not taken back, and may still arrive; what waited for room in the queue was not published."
+        )
+    }
+
+    static func queueStandsStill(_ subscription: String) -> MQTTError {
+        MQTTError(
+            .timedOut,
+            "There was no room in the queue for requestTimeout, since the client read no acknowledgement, \(MQTTMachine.isSlow(subscription)) The message was not published."
+        )
+    }
+
     static func isUnanswered(_ packet: String, _ advice: String) -> MQTTError {
         MQTTError(
             .timedOut,

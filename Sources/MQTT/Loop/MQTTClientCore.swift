@@ -82,6 +82,12 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
         }
     }
 
+    func readingStandsStill(for subscription: String) {
+        var ended = link.perform { $0.publishers.readingStandsStill(for: subscription) }
+        ended.resume()
+        subscriptions.readingStandsStill(for: subscription)
+    }
+
     func stop(_ failure: MQTTError) {
         var ended = link.perform { machine in
             defer { machine.flushRecords() }

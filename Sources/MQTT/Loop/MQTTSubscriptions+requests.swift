@@ -56,6 +56,7 @@ extension MQTTSubscriptions {
     }
 
     func unsubscribeCompleted(_ request: MQTTFilterRequest, _ codes: [MQTTReasonCode], _ properties: MQTTProperties) {
+        if router.selects { router.filtersChanged() }
         for (index, filter) in request.filters.enumerated() {
             core.news.tell(.unsubscribed(filter: filter))
             let code = index < codes.count ? codes[index] : nil
@@ -159,13 +160,15 @@ extension MQTTSubscriptions {
     }
 
     /// One route of a filter fails; the others continue.
-    private func withdraw(_ route: MQTTRoute, from key: ByteKey, _ error: MQTTError) {
+    func withdraw(_ route: MQTTRoute, from key: ByteKey, _ error: MQTTError) {
         // A route has a caller for each time that it names the filter.
         guard let entry = router.entries[key], entry.routes.contains(where: { $0 === route }) else { return }
         lose(route, error)
         router.withdraw(route, from: key)
+        let again = entry.routes.isEmpty ? [] : [entry] + router.identify([entry])
         core.link.perform { machine in
-            if entry.routes.isEmpty { machine.engine.forget(key.text) } else { machine.engine.keep(entry) }
+            if again.isEmpty { machine.engine.forget(key.text) }
+            for entry in again { machine.engine.keep(entry) }
         }
     }
 

@@ -12,7 +12,7 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
 
     unowned var core: MQTTClientCore!
     private(set) var knownRouter: MQTTRouter?
-    var pausedRoutes = PausedRoutes<MQTTRoute>()
+    var fullBuffers: FullBuffers<MQTTRoute>?
 
     /// Made for the first subscription or message.
     var router: MQTTRouter {
@@ -23,6 +23,11 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
     }
 
     // MARK: Routes
+
+    var allRoutes: [MQTTRoute] {
+        guard let router = knownRouter else { return [] }
+        return router.orderedEntries.flatMap(\.value.routes) + (router.unmatched.map { [$0] } ?? [])
+    }
 
     func subscribeNow(_ route: MQTTRoute, _ call: MQTTFilterWait.Call) {
         guard !call.isOver, core.accepts(call) else { return }
@@ -137,8 +142,10 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
 
     /// Takes a route out of the router; returns the filters that the server may have and no other route has.
     private func takeOut(_ route: MQTTRoute, _ properties: MQTTProperties = []) -> [String] {
-        let (unwanted, shared) = router.remove(route)
+        var (unwanted, shared) = router.remove(route)
         guard !unwanted.isEmpty || !shared.isEmpty else { return [] }
+        // The route may have had an identifier for a filter.
+        shared += router.identify(shared)
         return core.link.perform { machine in
             for entry in shared { machine.engine.keep(entry) }
             return unwanted.filter { machine.engine.forget($0, properties) }
@@ -173,7 +180,7 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
         let entries = knownRouter?.takeAllEntries() ?? []
         core.link.perform { machine in
             for entry in entries {
-                if entry.routes.allSatisfy(\.receivers.areRequests) {
+                if entry.areReplies {
                     machine.engine.forget(entry.request.filter)
                 } else {
                     machine.engine.stop(entry.request.filter)
@@ -191,9 +198,23 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
         knownRouter?.failUnsubscribes(failure)
     }
 
+    /// Nothing is read: all callers fail that wait for an answer. What they have asked for ends.
+    func readingStandsStill(for subscription: String) {
+        guard let router = knownRouter else { return }
+        let error = MQTTError.answerIsUnread(to: "SUBSCRIBE", because: MQTTMachine.isSlow(subscription))
+        for (key, entry) in router.orderedEntries {
+            for caller in entry.takeCallers(where: { $0.wait != nil }) {
+                caller.wait?.answer(caller.index, .failure(error))
+                withdraw(caller.route, from: key, error)
+            }
+        }
+        router.failUnsubscribes(.answerIsUnread(to: "UNSUBSCRIBE", because: MQTTMachine.isSlow(subscription)))
+        reconcile()
+    }
+
     func connectionClosed(_ reason: MQTTError) {
         knownRouter?.failUnsubscribes(reason)
-        pausedRoutes.removeAll()
+        fullBuffers?.removeAll()
     }
 
     // MARK: Messages that match no subscription

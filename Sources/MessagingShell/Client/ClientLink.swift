@@ -1,3 +1,4 @@
+import MessagingWire
 package import Transport
 
 /// The link of a client, as far as it does not depend on the protocol. ``ClientCore`` cannot name `Link` itself, because an
@@ -15,12 +16,14 @@ package protocol ClientLink: AnyObject, Sendable {
     func dropConnection()
     /// Makes the machine know its client.
     func setCore(_ core: Core)
-    /// A receiver's bound is reached. Returns false if reading was paused already.
-    func pauseReading() -> Bool
+    /// Nothing is read because of the reader of this subscription.
+    func pauseReading(for subscription: String)
+    /// Whether messages whose acknowledgements are withheld keep others from being acknowledged or sent.
+    var withheldHoldOthersUp: Bool { get }
     /// A receiver has room again.
     ///
-    /// - Parameter resumes: whether no other receiver's bound is reached.
-    func receiverHasRoom(resumes: Bool)
+    /// - Parameter slowSubscription: the subscription because of which nothing is read still; nil if there is none.
+    func receiverHasRoom(slowSubscription: String?)
 }
 
 extension Link: ClientLink where Machine: ClientMachine, Machine: ~Copyable {
@@ -32,16 +35,18 @@ extension Link: ClientLink where Machine: ClientMachine, Machine: ~Copyable {
     package var backlog: ClientBacklog { perform { $0.backlog } }
     package var pauseReason: String? { perform { $0.pauseReason } }
 
-    package func pauseReading() -> Bool {
+    package var withheldHoldOthersUp: Bool { perform { $0.withheldHoldOthersUp } }
+
+    package func pauseReading(for subscription: String) {
         let now = loop.now
-        return perform { $0.setReceiversFull(true, at: now) }
+        perform { $0.setSlowSubscription(Shared(subscription), at: now) }
     }
 
-    package func receiverHasRoom(resumes: Bool) {
+    package func receiverHasRoom(slowSubscription: String?) {
         let now = loop.now
         perform { machine in
             machine.acknowledgeWithheld(at: now)
-            if resumes { _ = machine.setReceiversFull(false, at: now) }
+            machine.setSlowSubscription(slowSubscription.map { Shared($0) }, at: now)
         }
     }
 }
