@@ -12,7 +12,8 @@ extension MQTTClient {
     /// - Throws: ``MQTTError``. A message that cannot be sent as it is, is refused before anything leaves.
     ///   ``MQTTError/Code/notConnected`` at once before ``connect()`` and after ``disconnect()``. When the client has stopped
     ///   connecting, the reason with its code: at once, or when it stops for calls that wait at that moment; their messages are
-    ///   dropped unless they have been sent already.
+    ///   dropped unless they have been sent already. ``MQTTError/Code/timedOut`` when the client reads nothing, because the
+    ///   reader of a full buffer takes no message (``MQTTEvent/readingPaused(for:)``); the message may still arrive.
     @discardableResult
     public nonisolated(nonsending) func publish(_ message: MQTTOutgoingMessage) async throws(MQTTError)
         -> MQTTPublishResult
@@ -121,8 +122,9 @@ extension MQTTClient {
     /// server refuses it or it expires, is reported as ``MQTTEvent/undelivered(_:)``.
     /// - Returns: the message in the queue, which can be taken back.
     /// - Throws: ``MQTTError``; ``MQTTError/Code/invalidRequest`` for QoS 0, ``MQTTError/Code/queueFull`` depending on
-    ///   ``MQTTConfiguration/queueOverflow``, ``MQTTError/Code/storeFailed`` if the store did not accept the message, which is
-    ///   not in the queue then.
+    ///   ``MQTTConfiguration/queueOverflow``, ``MQTTError/Code/timedOut`` if there is no room because the client reads nothing
+    ///   (``MQTTEvent/readingPaused(for:)``), ``MQTTError/Code/storeFailed`` if the store did not accept the message. It is not
+    ///   in the queue then.
     @discardableResult
     public nonisolated(nonsending) func enqueue(
         _ message: MQTTOutgoingMessage

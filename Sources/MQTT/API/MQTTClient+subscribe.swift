@@ -51,7 +51,7 @@ extension MQTTClient {
     /// another one, of this subscription or of another, an identifier above 134,217,727, unless `properties` has one. A filter
     /// that was subscribed before is subscribed again with it, without retained messages. A message then goes to the filters
     /// whose identifiers it has. If several filters of this subscription match it, the copy for the one with the highest QoS is
-    /// delivered, the first if there are several; all copies are where filters are shared, differ in `noLocal` or
+    /// delivered, the first if there are several. All copies are delivered where filters are shared, differ in `noLocal` or
     /// `retainHandling`, have `sendIfNew`, or have the same identifier of the caller.
     ///
     /// Without identifiers a server may send one copy for each filter, as Mosquitto does, and each subscription that matches

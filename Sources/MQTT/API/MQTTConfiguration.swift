@@ -252,7 +252,8 @@ public struct MQTTConfiguration: Sendable, Equatable, CustomStringConvertible {
         /// such message, the oldest of all. For telemetry, of which the newest value of each topic counts. Finding it
         /// takes time in proportion to the queue.
         public static let newestPerTopic = QueueOverflow(kind: .newestPerTopic)
-        /// The publisher waits for room, until its task is cancelled.
+        /// The publisher waits for room, until its task is cancelled, or the call ends because nothing is read
+        /// (``MQTTEvent/readingPaused(for:)``).
         public static let wait = QueueOverflow(kind: .wait)
     }
 

@@ -28,7 +28,8 @@ public enum MQTTEvent: ClientEvent {
     case credentialsRequested(for: BrokerURL)
     /// The connection ended without a request of the user.
     case connectionLost(MQTTError)
-    /// The server granted a new subscription to this filter, with this reason code.
+    /// The server granted a new subscription to this filter, with this reason code; again if the filter is subscribed once more
+    /// because one was added that overlaps with it.
     case subscribed(filter: String, MQTTReasonCode)
     /// The server has answered UNSUBSCRIBE for this filter.
     case unsubscribed(filter: String)

@@ -310,22 +310,23 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
             var effects = MQTTEffects()
             engine.dropQueued(where: { awaited.contains($0) }, into: &effects)
         }
-        return failAll(failure)
+        return failAll(failure, awaitedOnly: false)
     }
 
     /// Takes out every caller that waits for an acknowledgement, whose messages stay, and for room in the queue, which there
     /// will not be.
     mutating func readingStandsStill(for subscription: String) -> MQTTEndedPublishers {
-        var ended = failAll(.acknowledgementIsUnread(subscription))
+        // A confirmation that nobody awaits yet may still come.
+        var ended = failAll(.acknowledgementIsUnread(subscription), awaitedOnly: true)
         ended.queueFailure = .queueStandsStill(subscription)
         return ended
     }
 
-    private mutating func failAll(_ failure: MQTTError) -> MQTTEndedPublishers {
+    private mutating func failAll(_ failure: MQTTError, awaitedOnly: Bool) -> MQTTEndedPublishers {
         var ended = MQTTEndedPublishers()
         var waiting = waiters.takeAll()
         waiting.drain { ended.waiters.append(Resumption($0, .failure(failure))) }
-        batches.failAll(.failure(failure), into: &ended.batches)
+        batches.failAll(awaitedOnly: awaitedOnly, .failure(failure), into: &ended.batches)
         ended.queueWaiters = queueWaiters.takeAll()
         return ended
     }

@@ -167,6 +167,9 @@ package final class SendBatch<Message: Sendable, Answer: Sendable>: @unchecked S
         unansweredCount = 0
     }
 
+    /// Whether a task waits for answers.
+    var isAwaited: Bool { !waits.isEmpty }
+
     /// Takes out the tasks for which few enough messages are unanswered.
     package func endWaits(into ended: inout UniqueArray<Resumption<Bool>>) {
         fewAwaited = -1
@@ -244,15 +247,17 @@ package struct SendBatches<Message: Sendable, Answer: Sendable>: Sendable {
     /// Takes the next batch out whose task waits for no more answers than there were: it is fed, or its wait ends.
     @inlinable package mutating func takeDue() -> Batch? { due.isEmpty ? nil : due.removeFirst() }
 
-    /// Fails all batches: no message of theirs will be answered.
-    package mutating func failAll(_ failure: Answer, into ended: inout UniqueArray<Resumption<Bool>>) {
+    /// Fails all batches, or those whose tasks wait: they get no answers to their messages.
+    package mutating func failAll(
+        awaitedOnly: Bool = false, _ failure: Answer, into ended: inout UniqueArray<Resumption<Bool>>
+    ) {
         // Sorting looks types up at run time, even where there is nothing to sort.
         if byID.isEmpty { return }
-        for (_, batch) in byID.sorted(by: { $0.key < $1.key }) {
+        for (id, batch) in byID.sorted(by: { $0.key < $1.key }) where !awaitedOnly || batch.isAwaited {
             batch.fail(failure)
             batch.endWaits(into: &ended)
+            byID[id] = nil
         }
-        byID = [:]
         last = nil
     }
 }

@@ -61,6 +61,7 @@ struct StandstillTests {
         let publishing = Task { try await client.publish("2", to: "out", qos: .exactlyOnce) }
         let array = Task { await client.publish([MQTTOutgoingMessage("3", to: "out", qos: .atLeastOnce)]) }
         #expect(await eventually { client.backlog.messagesInFlight == 3 })
+        await clients.clock.waitUntilQuiet()
         await clients.clock.advance(by: time)
         var errors: [MQTTError?] = []
         errors.append(await #expect(throws: MQTTError.self) { _ = try await confirming.value })
