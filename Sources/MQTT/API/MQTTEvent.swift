@@ -96,8 +96,8 @@ public enum MQTTEvent: ClientEvent {
     ///
     /// Reported again each time that the receiver has taken no message for ``MQTTConfiguration/requestTimeout``. Calls that wait
     /// for an acknowledgement then throw ``MQTTError/Code/timedOut``. After this time it is also reported for a receiver with
-    /// automatic acknowledgement for which nothing but acknowledgements wait, if these keep the server from sending, or those of
-    /// other messages back.
+    /// automatic acknowledgement for which nothing but acknowledgements wait, if the server may send no more without them, or if
+    /// acknowledgements of other messages wait behind them.
     case readingPaused(for: String)
     /// The server has taken nothing for five seconds, while a caller of ``MQTTClient`` waits for room in the outbox
     /// (``MQTTConfiguration/maximumOutboxBytes``), or so much else waits there that nothing is read. Reported once;

@@ -39,6 +39,8 @@ final class MQTTRouter {
     /// Chosen anew by each process, so that messages of a resumed session, whose identifiers an earlier process chose, are not
     /// mistaken for copies.
     private let identifierSeed: UInt64
+    /// The identifiers of filters that were removed, the last ones. Messages for them may follow UNSUBACK [MQTT 5.0 3.10.4].
+    private var endedIdentifiers: [UInt32] = []
     var pace = InvariantPace()
     /// Receives the messages that no filter matches; nil to drop them.
     var unmatched: MQTTRoute?
@@ -90,7 +92,7 @@ final class MQTTRouter {
             for index in messages.indices {
                 let message = messages[index]
                 if !message.repeatsTopic || last == 0 { last = number(for: message, of: bytes, effects, engine) }
-                numbers.append(selects ? select(message, of: bytes, from: last, engine) : last)
+                numbers.append(selects ? select(message, of: bytes, from: last) : last)
             }
         }
     }
@@ -154,9 +156,7 @@ final class MQTTRouter {
     }
 
     /// The number of the destination of a message, whose topic has the destination `base`.
-    private func select(
-        _ message: MQTTMessageRecord, of bytes: RawSpan, from base: UInt32, _ engine: borrowing MQTTEngine
-    ) -> UInt32 {
+    private func select(_ message: MQTTMessageRecord, of bytes: RawSpan, from base: UInt32) -> UInt32 {
         if destinations[Int(base)].matches.isEmpty { return base }
         defer { identifiers.removeAll(keepingCapacity: true) }
         message.appendIdentifiers(in: bytes, to: &identifiers)
@@ -168,7 +168,7 @@ final class MQTTRouter {
         }
         let matches = destinations[Int(base)].matches
         let unwanted = identifiers.filter { identifier in
-            !matches.contains { $0.entry.sentIdentifier == identifier } && engine.isUnwanted(identifier)
+            !matches.contains { $0.entry.sentIdentifier == identifier } && endedIdentifiers.contains(identifier)
         }
         var made = Destination(
             routes: Self.routes(matches, identifiers, unwanted: unwanted, isRetained: isRetained))
@@ -257,6 +257,10 @@ final class MQTTRouter {
 
     func removeEntry(_ key: ByteKey) {
         guard let entry = entries.removeValue(forKey: key) else { return }
+        if entry.sentIdentifier != 0 {
+            if endedIdentifiers.count == 64 { endedIdentifiers.removeFirst() }
+            endedIdentifiers.append(entry.sentIdentifier)
+        }
         takeOut(entry, of: Self.inner(key.text))
         if Self.withoutPrefix(key.text) != nil { prefixed.removeAll { $0.entry === entry } }
         filtersChanged()

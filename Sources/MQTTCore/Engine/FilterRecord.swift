@@ -95,8 +95,6 @@ struct FilterRecord: Sendable, Equatable {
     private(set) var handling = RetainHandling.sendAtSubscribe
     /// The properties of the next packet, without an identifier of this client.
     private(set) var properties = MQTTProperties()
-    /// The Subscription Identifier of the last SUBSCRIBE; 0 for none.
-    private(set) var sentIdentifier: UInt32 = 0
     /// Whether the server may have the filter without an identifier of this process.
     private(set) var mayLackIdentifier: Bool
     /// Increases with each filter that is wanted anew; filters are subscribed in this order.
@@ -154,12 +152,6 @@ struct FilterRecord: Sendable, Equatable {
     var willAskForIdentifier: Bool {
         guard case .subscribe(let asked, _, _) = inFlight, case .options(let wanted) = wanted else { return false }
         return asked.identifier == 0 && wanted.identifier != 0
-    }
-
-    /// Whether messages with this identifier are for a subscription that has ended.
-    func isUnwanted(_ identifier: UInt32) -> Bool {
-        if case .options = wanted { return false }
-        return identifier != 0 && identifier == sentIdentifier
     }
 
     /// Whether there is nothing to remember.
@@ -231,8 +223,7 @@ struct FilterRecord: Sendable, Equatable {
             if terms != .identifiers { options.identifier = 0 }
             inFlight = .subscribe(asked: options, asking, token: token)
             asking = nil
-            sentIdentifier = options.identifier
-            if sentIdentifier == 0 { mayLackIdentifier = true }
+            if options.identifier == 0 { mayLackIdentifier = true }
         case (.unsubscribe, .none): inFlight = .unsubscribe(token: token)
         case (.subscribe, .none), (.subscribe, .unclaimed), (.unsubscribe, .unclaimed), (.unsubscribe, .options):
             assert(false, "A request asks for what is not wanted.")

@@ -277,11 +277,6 @@ extension MQTTEngine {
     /// With which Subscription Identifier the server has a filter.
     package func heldIdentifier(of filter: String) -> HeldIdentifier { filters[filter]?.heldIdentifier ?? .maybeNone }
 
-    /// Whether messages with this Subscription Identifier are for a subscription that has ended.
-    package func isUnwanted(_ identifier: UInt32) -> Bool {
-        filters.records.values.contains { $0.isUnwanted(identifier) }
-    }
-
     /// Whether a filter is asked for without its identifier, and will be asked for again with it.
     private var willAskForIdentifier: Bool {
         filters.requests.values.contains { request in

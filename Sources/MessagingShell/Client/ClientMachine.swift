@@ -32,6 +32,6 @@ extension ClientMachine where Self: ~Copyable {
 
     /// Why nothing is read while a receiver's bound is reached.
     package static func isSlow(_ subscription: String) -> String {
-        "because the buffer of '\(subscription)', or with its messages that of the connection, is full (event readingPaused). Read it faster, or await answers in another task than the one that reads, or with another client; or raise the bounds of its BufferPolicy and maximumUnreadBytes."
+        "because the buffer of '\(subscription)' is full, or that of the whole connection (event readingPaused). Read that subscription faster, or await answers in another task than the one that reads, or with another client; or raise the bounds of its BufferPolicy and maximumUnreadBytes."
     }
 }

@@ -167,8 +167,8 @@ package final class SendBatch<Message: Sendable, Answer: Sendable>: @unchecked S
         unansweredCount = 0
     }
 
-    /// Whether a task waits for answers.
-    var isAwaited: Bool { !waits.isEmpty }
+    /// Whether a task waits for answers, or for room to hand over the rest.
+    var isAwaited: Bool { !waits.isEmpty || next < messages.count }
 
     /// Takes out the tasks for which few enough messages are unanswered.
     package func endWaits(into ended: inout UniqueArray<Resumption<Bool>>) {

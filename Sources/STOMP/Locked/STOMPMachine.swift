@@ -39,7 +39,7 @@ struct STOMPMachine: ClientMachine, ~Copyable {
     }
 
     var pauseReason: String? {
-        slowSubscription.map { Self.isSlow($0.value) + " A prefetch keeps the broker from filling it." }
+        slowSubscription.map { Self.isSlow($0.value) + " A prefetch keeps the broker from filling the buffer." }
             ?? (engine.isReadingHeldUp ? Self.serverIsSlow : nil)
     }
     var wantsReadingPaused: Bool { slowSubscription != nil }

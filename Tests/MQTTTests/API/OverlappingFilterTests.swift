@@ -13,6 +13,7 @@ struct OverlappingFilterTests {
         let packets = Mutex<[(connection: Int, filters: [String], identifiers: [UInt32])]>([])
 
         let unsubscribed = Mutex<[String]>([])
+        let answersUnsubscribe = Atomic(false)
 
         func identifier(of filter: String) -> UInt32? {
             packets.withLock { $0.first { $0.filters == [filter] }?.identifiers.first }
@@ -40,8 +41,12 @@ struct OverlappingFilterTests {
                         at: MonotonicClock.now)
                 }
             case .unsubscribeReceived(let unsubscribe):
-                // Without an answer.
                 subscribed.unsubscribed.withLock { $0 += unsubscribe.filters }
+                guard subscribed.answersUnsubscribe.load(ordering: .relaxed) else { return }
+                step.perform { machine in
+                    try? machine.engine.acknowledgeUnsubscribe(
+                        unsubscribe.packetID, codes: [.success], at: MonotonicClock.now)
+                }
             default: break
             }
         }
@@ -241,8 +246,11 @@ struct OverlappingFilterTests {
         await client.disconnect()
     }
 
-    @Test func `copies for a filter that is being unsubscribed go to no other`() async throws {
+    /// Before UNSUBACK and after it, which may overtake messages.
+    @Test(arguments: [false, true])
+    func `copies for a filter that is unsubscribed go to no other`(isAnswered: Bool) async throws {
         let subscribed = Subscribed()
+        subscribed.answersUnsubscribe.store(isAnswered, ordering: .relaxed)
         let server = server(subscribed)
         let client = server.client { $0.version = .v5_0 }
         try await client.connect()
@@ -251,6 +259,7 @@ struct OverlappingFilterTests {
         let identifiers = subscribed.packets.withLock { $0.compactMap(\.identifiers.first) }
         let unsubscribing = Task { try await all.unsubscribe() }
         #expect(await eventually { subscribed.unsubscribed.withLock { $0 } == ["jobs/#"] })
+        if isAnswered { _ = try await unsubscribing.value }
         send("of another worker", to: "jobs/1", [identifiers[0]], qos: .atLeastOnce, from: server)
         send("own", to: "jobs/1", [identifiers[1]], qos: .atLeastOnce, from: server)
         #expect(try await texts(share, until: "own") == ["own"])
