@@ -375,6 +375,7 @@ final class MQTTRouter {
         entries = [:]
         prefixed = []
         tree = MQTTFilterTree()
+        endedIdentifiers = []
         filtersChanged()
         return all
     }
