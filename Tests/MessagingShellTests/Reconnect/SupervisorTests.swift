@@ -21,12 +21,6 @@ import Transport
 
         init(_ script: [ReconnectVerdict]) { self.script = script }
 
-        /// Lets the supervisor keep this client connected.
-        func begin(with supervisor: Supervisor<Client>) {
-            own.withLock { $0 = supervisor }
-            supervisor.supervise(self)
-        }
-
         /// For each attempt its number, its server, and `!` if the last credentials were refused.
         var attempts: [String] { state.withLock { $0.attempts } }
         var waits: Int { state.withLock { $0.waits } }
@@ -36,9 +30,7 @@ import Transport
             state.withLock { $0.attempts.append("\(attempt.number)@\(attempt.server)\(mark)") }
         }
         /// If set, each attempt succeeds at once, and this supervisor is told; otherwise each attempt fails.
-        let told = Mutex<Supervisor<Client>?>(nil)
-        private let own = Mutex<Supervisor<Client>?>(nil)
-        var supervisor: Supervisor<Client> { own.withLock { $0! } }
+        let supervisor = Mutex<Supervisor<Client>?>(nil)
         private let ending = Mutex((isEnding: false, asked: 0))
         var isEnding: Bool {
             get {
@@ -68,10 +60,10 @@ import Transport
                 guard duration != nil, !Task.isCancelled else { throw .failed(0) }
                 return OpenedStream(stream: MemoryPair.make().client)
             }
-            guard told.withLock({ $0 }) != nil else { throw .failed(attempts.count) }
+            guard supervisor.withLock({ $0 }) != nil else { throw .failed(attempts.count) }
             return OpenedStream(stream: MemoryPair.make().client)
         }
-        func attach(_ opened: OpenedStream) { told.withLock { $0 }?.established(at: 0) }
+        func attach(_ opened: OpenedStream) { supervisor.withLock { $0 }?.established(at: 0) }
         func dropConnection() {}
         func sayGoodbye() {}
         private let checks = Atomic(0)
@@ -148,7 +140,7 @@ import Transport
         let supervisor = Supervisor<Client>(
             policy: Shared(policy), opener: Self.opener(row.servers, loop), serverOrder: .listed,
             connectTimeout: 60_000_000_000, loop: loop)
-        client.begin(with: supervisor)
+        supervisor.supervise(client)
         await #expect(throws: Failure.failed(row.attempts.count)) {
             try await supervisor.connect(cancelled: .cancelled)
         }
@@ -165,7 +157,7 @@ import Transport
         let supervisor = Supervisor<Client>(
             policy: Shared(policy), opener: Self.opener(1, loop), serverOrder: .listed,
             connectTimeout: 60_000_000_000, loop: loop)
-        client.begin(with: supervisor)
+        supervisor.supervise(client)
         await #expect(throws: Failure.failed(4)) { try await supervisor.run() }
         #expect(client.waits == 3)
     }
@@ -177,8 +169,8 @@ import Transport
         let supervisor = Supervisor<Client>(
             policy: Shared(ReconnectPolicy()), opener: Self.opener(1, loop), serverOrder: .listed,
             connectTimeout: 60_000_000_000, loop: loop)
-        client.begin(with: supervisor)
-        client.told.withLock { $0 = supervisor }
+        supervisor.supervise(client)
+        client.supervisor.withLock { $0 = supervisor }
         try await supervisor.connect(cancelled: .cancelled)
         try await supervisor.connect(cancelled: .cancelled)
         #expect(client.attempts.count == 1)
@@ -193,7 +185,7 @@ import Transport
         }
         try await again
         #expect(client.attempts.count == 2)
-        client.told.withLock { $0 = nil }
+        client.supervisor.withLock { $0 = nil }
     }
 
     // MARK: Suspending
@@ -205,8 +197,8 @@ import Transport
         let supervisor = Supervisor<Client>(
             policy: Shared(ReconnectPolicy()), opener: Self.opener(1, loop), serverOrder: .listed,
             connectTimeout: 60_000_000_000, loop: loop)
-        client.begin(with: supervisor)
-        client.told.withLock { $0 = supervisor }
+        supervisor.supervise(client)
+        client.supervisor.withLock { $0 = supervisor }
         try await supervisor.connect(cancelled: .cancelled)
         return (client, supervisor, loop)
     }
@@ -234,7 +226,7 @@ import Transport
         await loop.result { supervisor.ended(.stopped, at: 0) }
         await task.value
         #expect(await eventually { client.states == Self.suspending + ["suspended", "connecting", "connected"] })
-        client.told.withLock { $0 = nil }
+        client.supervisor.withLock { $0 = nil }
     }
 
     @Test func `connect() while the client is being suspended waits and connects it again`() async throws {
@@ -247,7 +239,7 @@ import Transport
         await task.value
         try await connecting.value
         #expect(client.states == Self.suspending + ["suspended", "connecting", "connected"])
-        client.told.withLock { $0 = nil }
+        client.supervisor.withLock { $0 = nil }
     }
 
     @Test func `the last of suspend, resume and disconnect counts while a connection closes`() async throws {
@@ -274,7 +266,7 @@ import Transport
         await third.value
         await stopping.value
         #expect(Array(client.states[count...]) == ["disconnecting", "disconnected"])
-        client.told.withLock { $0 = nil }
+        client.supervisor.withLock { $0 = nil }
     }
 
     @Test func `suspending while the client is being disconnected does not undo that`() async throws {
@@ -288,7 +280,7 @@ import Transport
         await stopping.value
         await suspending.value
         #expect(client.states == Self.suspending + ["disconnected"])
-        client.told.withLock { $0 = nil }
+        client.supervisor.withLock { $0 = nil }
     }
 
     // MARK: Moving
@@ -326,7 +318,7 @@ import Transport
         // Without a connection a move is a `connect`.
         try await move().value
         #expect(client.states.last == "connected")
-        client.told.withLock { $0 = nil }
+        client.supervisor.withLock { $0 = nil }
     }
 
     @Test func `a move ends a wait`() async throws {
@@ -360,7 +352,7 @@ import Transport
             supervisor = Supervisor<Client>(
                 policy: Shared(policy), opener: opener(1, loop), serverOrder: .listed,
                 connectTimeout: 60_000_000_000, network: network, loop: loop)
-            client.begin(with: supervisor)
+            supervisor.supervise(client)
         }
 
         deinit { loop.stop() }
@@ -402,7 +394,7 @@ import Transport
         let supervisor = Supervisor<Client>(
             policy: Shared(policy), opener: Self.opener(2, clock.loop), serverOrder: .listed,
             connectTimeout: 60_000_000_000, network: network, loop: clock.loop)
-        client.begin(with: supervisor)
+        supervisor.supervise(client)
         let connecting = Task { try await supervisor.connect(cancelled: .cancelled) }
         #expect(await eventually { client.attempts.count == 2 })
         network.update(.init(isAvailable: false))
@@ -417,10 +409,10 @@ import Transport
         #expect(client.attempts.count == 124)
         #expect(client.attempts.last == "2@1")
         // An attempt succeeds although the monitor reports no network.
-        client.told.withLock { $0 = supervisor }
+        client.supervisor.withLock { $0 = supervisor }
         await clock.advance(by: .seconds(60))
         #expect(client.states.last == "connected")
-        client.told.withLock { $0 = nil }
+        client.supervisor.withLock { $0 = nil }
         try await connecting.value
         await supervisor.stop { supervisor.ended(.failed(0), at: 0) }
     }
@@ -462,8 +454,8 @@ import Transport
         let supervisor = Supervisor<Client>(
             policy: Shared(ReconnectPolicy()), opener: Self.opener(1, clock.loop), serverOrder: .listed,
             connectTimeout: 60_000_000_000, loop: clock.loop)
-        client.begin(with: supervisor)
-        client.told.withLock { $0 = supervisor }
+        supervisor.supervise(client)
+        client.supervisor.withLock { $0 = supervisor }
         await supervisor.start()
         await clock.advance(by: .zero)
         return (clock, client, supervisor)
@@ -481,7 +473,7 @@ import Transport
     }
 
     private static func end(_ client: Client, _ supervisor: Supervisor<Client>) async {
-        client.told.withLock { $0 = nil }
+        client.supervisor.withLock { $0 = nil }
         let isConnected = client.states.last == "connected"
         await supervisor.stop { if isConnected { supervisor.ended(.failed(0), at: 0) } }
     }
@@ -519,7 +511,7 @@ import Transport
         let supervisor = Supervisor<Client>(
             policy: Shared(ReconnectPolicy()), opener: Self.opener(1, clock.loop), serverOrder: .listed,
             connectTimeout: 60_000_000_000, loop: clock.loop)
-        client.begin(with: supervisor)
+        supervisor.supervise(client)
         let connecting = Task { try await supervisor.connect(cancelled: .cancelled) }
         #expect(await eventually { client.attempts.count == 1 })
         await clock.advance(by: .milliseconds(900))
@@ -536,50 +528,9 @@ import Transport
         _ = await connecting.result
     }
 
-    @Test func `an attempt that the system has slept through gets another beside it, and the connection has no alarm`()
-        async throws
-    {
-        let (clock, client, supervisor) = try await Self.slow([.seconds(50), .seconds(2)])
-        await clock.letSystemSleep(for: .seconds(5))
-        #expect(await eventually { client.openings == 2 })
-        #expect(client.states == ["connecting"] && client.attempts.count == 2)
-        await clock.advance(by: .seconds(2))
-        #expect(client.states == ["connecting", "connected"])
-        #expect(await eventually { client.openings == 0 })
-        let alarms = await clock.loop.result { [loop = clock.loop] in loop.alarms.count }
-        #expect(alarms == 0)
-        await clock.letSystemSleep(for: .seconds(5))
-        #expect(client.checkCount == 0, "the link checks a connection")
-        await Self.end(client, supervisor)
-    }
-
-    @Test func `a wait ends when the system has slept, if it is not for the network`() async throws {
-        let clock = try ManualClock()
-        let client = Client([.wait])
-        let network = NetworkMonitor()
-        let policy = ReconnectPolicy(
-            initialDelay: .seconds(600), maximumDelay: .seconds(600), jitter: 0, firstConnectAttempts: 4)
-        let supervisor = Supervisor<Client>(
-            policy: Shared(policy), opener: Self.opener(1, clock.loop), serverOrder: .listed,
-            connectTimeout: 60_000_000_000, network: network, loop: clock.loop)
-        client.begin(with: supervisor)
-        let connecting = Task { try await supervisor.connect(cancelled: .cancelled) }
-        #expect(await eventually { client.waits == 1 })
-        await clock.advance(by: .seconds(60))
-        #expect(client.attempts.count == 1)
-        await clock.letSystemSleep(for: .seconds(5))
-        #expect(await eventually { client.waits == 2 })
-        network.update(.init(isAvailable: false))
-        #expect(await eventually { client.states.last == "waitingForNetwork" })
-        await clock.letSystemSleep(for: .seconds(5))
-        #expect(client.attempts.count == 2)
-        await supervisor.stop {}
-        _ = await connecting.result
-    }
-
     @Test func `a connection is checked when the network has changed, and not when it has gone`() async throws {
         let following = try Following()
-        following.client.told.withLock { $0 = following.supervisor }
+        following.client.supervisor.withLock { $0 = following.supervisor }
         following.network.update(.init(isAvailable: true, interfaces: ["en0"]))
         following.start()
         #expect(await following.reached(["connecting", "connected"]))
@@ -595,7 +546,7 @@ import Transport
         #expect(following.client.checkCount == 3)
         // It stays where it is.
         #expect(following.client.states == ["connecting", "connected"])
-        following.client.told.withLock { $0 = nil }
+        following.client.supervisor.withLock { $0 = nil }
         let stopping = Task { [supervisor = following.supervisor] in await supervisor.stop {} }
         #expect(await following.reached(["connecting", "connected", "disconnecting"]))
         let supervisor = following.supervisor
