@@ -36,7 +36,7 @@ extension Census {
         "MQTTPersistence.unstoredEnds": .type(Lock<[MQTTStoreRecord]>.self),
         "MQTTRouter.topics": .type(TopicTable.self),
         "MQTTServerMachine.engine": .type(MQTTEngine.self),
-        "MQTTWaitingPublishers.queueWaiters": .type(Waiters<Void>.self),
+        "MQTTWaitingPublishers.queueWaiters": .type(Waiters<MQTTError?>.self),
         "MQTTWaitingPublishers.storeWaiters": .type(Box<Waiters<Result<Void, MQTTError>>>?.self),
         "MQTTWaitingPublishers.waiters": .type(Waiters<MQTTWaitingPublishers.Answer>.self),
         "ManualTime.services": .type(Lock<[Endpoint: @Sendable (any ByteStream) -> Void]>.self),

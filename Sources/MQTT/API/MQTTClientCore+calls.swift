@@ -7,6 +7,7 @@ import Transport
 extension MQTTClientCore {
     var name: String { link.perform { $0.engine.clientID } }
     var maximumUnreadBytes: Int { settings.maximumUnreadBytes }
+    var requestTimeout: Int64 { settings.engineOptions.value.requestTimeout }
     var receivingHook: (@Sendable (inout MQTTMessage) -> Void)? { settings.messageHook?.receiving }
     var sender: MQTTSender { MQTTSender(core: self) }
 

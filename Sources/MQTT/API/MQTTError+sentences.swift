@@ -589,6 +589,13 @@ extension MQTTError {
         )
     }
 
+    static func acknowledgementIsUnread(_ subscription: String) -> MQTTError {
+        MQTTError(
+            .timedOut,
+            "The client read no acknowledgement, and the reader took no message for requestTimeout, \(MQTTMachine.isSlow(subscription)) The message is not taken back, and may still arrive."
+        )
+    }
+
     static func isUnanswered(_ packet: String, _ advice: String) -> MQTTError {
         MQTTError(
             .timedOut,

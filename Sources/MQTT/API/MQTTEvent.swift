@@ -91,8 +91,12 @@ public enum MQTTEvent: ClientEvent {
     /// The server ended the connection with DISCONNECT.
     case disconnectedByServer(MQTTReasonCode, MQTTProperties)
     /// Nothing more is read from the connection until the receiver of this subscription has taken half of what waits, because
-    /// its buffer is full, or that of the whole connection. Answers wait meanwhile too: a receiver that awaits
-    /// an acknowledgement from the same client waits for itself. See ``BufferPolicy``.
+    /// its buffer is full, or that of the whole connection. Answers wait meanwhile too. See ``BufferPolicy``.
+    ///
+    /// Reported again each time that the receiver has taken no message for ``MQTTConfiguration/requestTimeout``. Calls that wait
+    /// for an acknowledgement then throw ``MQTTError/Code/timedOut``. After this time it is also reported for a receiver with
+    /// automatic acknowledgement for which nothing but acknowledgements wait, if these keep the server from sending, or those of
+    /// other messages back.
     case readingPaused(for: String)
     /// The server has taken nothing for five seconds, while a caller of ``MQTTClient`` waits for room in the outbox
     /// (``MQTTConfiguration/maximumOutboxBytes``), or so much else waits there that nothing is read. Reported once;

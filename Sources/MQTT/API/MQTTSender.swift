@@ -255,18 +255,18 @@ struct MQTTSender {
     nonisolated(nonsending) func waitForQueue(
         isQoS0: Bool = false, evenIfStopped: Bool = false
     ) async throws(MQTTError) {
-        await link.wait(cancelled: ()) { machine, waiter in
+        let failure = await link.wait(cancelled: nil) { machine, waiter in
             // The client may have stopped since the message was refused: the caller tries again, and gets the reason.
             if !evenIfStopped, machine.publishers.reasonNotSupervised != nil {
-                return .ended(Resumption(waiter, ()))
+                return .ended(Resumption(waiter, nil))
             }
             // The connection may have ended since the message was refused, and with it the waits of others.
-            if isQoS0, !machine.mayQueueQoS0 { return .ended(Resumption(waiter, ())) }
+            if isQoS0, !machine.mayQueueQoS0 { return .ended(Resumption(waiter, nil)) }
             return machine.publishers.waitForQueue(waiter, machine.engine)
         } take: {
             $0.publishers.queueWaiters.take($1)
         }
         if Task.isCancelled { throw .cancelledWait }
-        if let failure = link.perform({ $0.journal?.failure }) { throw failure }
+        if let failure = failure ?? link.perform({ $0.journal?.failure }) { throw failure }
     }
 }

@@ -17,7 +17,7 @@ extension MQTTSubscriptions {
         let client = String(core.link.perform { $0.engine.clientID }.map { "+#/$".contains($0) ? "-" : $0 })
         var random = core.loop.random
         let topic = "responses/\(client)/\(random.next())"
-        let requests = [MQTTSubscriptionRequest(filter: topic, qos: .atLeastOnce)]
+        let requests = [MQTTSubscriptionRequest(filter: topic, qos: .atMostOnce)]
         return (
             topic,
             MQTTRoute(requests: requests, policy: BufferPolicy(), acknowledgement: .automatic, replies: replies)

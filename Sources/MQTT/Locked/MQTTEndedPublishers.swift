@@ -6,14 +6,16 @@ import Transport
 struct MQTTEndedPublishers: ~Copyable, Sendable {
     var waiters = UniqueArray<Resumption<MQTTWaitingPublishers.Answer>>()
     var batches = UniqueArray<Resumption<Bool>>()
-    /// Publishers that try again, because the queue has room or the client stops.
-    var queueWaiters = UniqueArray<Waiter<Void>>()
+    /// Publishers that waited for room in the queue.
+    var queueWaiters = UniqueArray<Waiter<MQTTError?>>()
+    /// Why there will be no room; nil to try again.
+    var queueFailure: MQTTError?
     /// For messages that no caller waits for.
     var enqueued: [MQTTError] = []
 
     /// Resumes the callers; without the lock.
     mutating func resume() {
-        queueWaiters.resume(returning: ())
+        queueWaiters.resume(returning: queueFailure)
         waiters.drain { $0.resume() }
         batches.drain { $0.resume() }
     }

@@ -90,7 +90,7 @@ struct MQTTMachine: ClientMachine, ~Copyable {
     var wantsReadingPaused: Bool { reading.isPaused }
     var wantsClose: Bool { mutating get { asksToClose || engine.shouldClose } }
     var pauseReason: String? {
-        if reading.receiversAreFull { return Self.receiversAreSlow }
+        if let slowSubscription { return Self.isSlow(slowSubscription.value) }
         guard reading.isPaused else { return engine.keepAlive.isHeldUpByOutput ? Self.serverIsSlow : nil }
         return
             "because too many acknowledgements wait for the session store, and reading is paused until it answers. Check the disk that holds it."
@@ -245,11 +245,14 @@ struct MQTTMachine: ClientMachine, ~Copyable {
         return publishers.storeFailed(&engine, &ended)
     }
 
-    mutating func setReceiversFull(_ isFull: Bool, at now: Int64) -> Bool {
-        defer { reading.update(&engine, at: now) }
-        defer { reading.receiversAreFull = isFull }
-        return reading.receiversAreFull != isFull
+    var slowSubscription: Shared<String>? { reading.slowSubscription }
+
+    mutating func setSlowSubscription(_ name: Shared<String>?, at now: Int64) {
+        reading.slowSubscription = name
+        reading.update(&engine, at: now)
     }
+
+    var withheldHoldOthersUp: Bool { !withheld.isEmpty && engine.holdsOthersUp }
 
     mutating func acknowledgeWithheld(at now: Int64) {
         withheld.acknowledge(&engine, at: now)
@@ -352,10 +355,11 @@ struct MQTTMachine: ClientMachine, ~Copyable {
 /// store. Part of ``MQTTMachine``, under the link's lock.
 struct MQTTReadingPause: Sendable {
     private(set) var isPaused = false
-    var receiversAreFull = false
+    /// The subscription whose messages reached a receiver's bound; nil while none does.
+    var slowSubscription: Shared<String>?
 
     mutating func update(_ engine: inout MQTTEngine, at now: Int64) {
-        let isPaused = receiversAreFull || engine.holdsTooManyPackets
+        let isPaused = slowSubscription != nil || engine.holdsTooManyPackets
         guard isPaused != self.isPaused else { return }
         self.isPaused = isPaused
         engine.setReadingPaused(isPaused, at: now)

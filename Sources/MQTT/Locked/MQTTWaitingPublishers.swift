@@ -26,8 +26,8 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
     /// for the first caller, since few clients have a session store.
     var storeWaiters: Box<Waiters<Result<Void, MQTTError>>>?
     private var storeWaits: [MQTTStoreWait] = []
-    /// Publishers that wait for room in the queue.
-    var queueWaiters = Waiters<Void>()
+    /// Publishers that wait for room in the queue: nil to try again, or why they wait no longer.
+    var queueWaiters = Waiters<MQTTError?>()
     /// Why requests fail at once, while the client does not try to be connected. Nil while it connects, is connected or
     /// is suspended.
     var reasonNotSupervised: Shared<MQTTError>? = Shared(.notSupervised(after: nil))
@@ -212,8 +212,10 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
     }
 
     /// The caller waits unless the queue has room already, which may have come since it was full.
-    mutating func waitForQueue(_ waiter: consuming Waiter<Void>, _ engine: borrowing MQTTEngine) -> BegunWait<Void> {
-        guard !Task.isCancelled, engine.owesRoomNotice else { return .ended(Resumption(waiter, ())) }
+    mutating func waitForQueue(
+        _ waiter: consuming Waiter<MQTTError?>, _ engine: borrowing MQTTEngine
+    ) -> BegunWait<MQTTError?> {
+        guard !Task.isCancelled, engine.owesRoomNotice else { return .ended(Resumption(waiter, nil)) }
         return .waits(queueWaiters.add(waiter))
     }
 
@@ -308,11 +310,17 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
             var effects = MQTTEffects()
             engine.dropQueued(where: { awaited.contains($0) }, into: &effects)
         }
+        return failAll(failure)
+    }
+
+    /// Takes out every caller that waits for an acknowledgement or for room in the queue. The messages stay.
+    mutating func failAll(_ failure: MQTTError) -> MQTTEndedPublishers {
         var ended = MQTTEndedPublishers()
         var waiting = waiters.takeAll()
         waiting.drain { ended.waiters.append(Resumption($0, .failure(failure))) }
         batches.failAll(.failure(failure), into: &ended.batches)
         ended.queueWaiters = queueWaiters.takeAll()
+        ended.queueFailure = failure
         return ended
     }
 

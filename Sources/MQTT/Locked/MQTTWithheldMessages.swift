@@ -15,6 +15,8 @@ struct MQTTWithheldMessages: Sendable {
 
     private var messages: [Message] = []
 
+    var isEmpty: Bool { messages.isEmpty }
+
     /// Acknowledges a message, unless a receiver does it manually or has no room. The engine writes the acknowledgements
     /// of one read together.
     mutating func acknowledge(

@@ -59,7 +59,7 @@ final class MQTTAfterLock: LinkAfterLock {
         // Last, so that the resumed callers find the state that belongs to their answer.
         work.resumptions.drain { $0.resume() }
         work.batchEnds.drain { $0.resume() }
-        work.queueWaiters.resume(returning: ())
+        work.queueWaiters.resume(returning: nil)
         work.clear()
         // Once, when all that was refused is known: the subscriptions that are left may want something else.
         refusing?.subscriptions.reconcile()
@@ -132,7 +132,7 @@ struct MQTTWork: ~Copyable {
     var resumptions = UniqueArray<Resumption<MQTTWaitingPublishers.Answer>>()
     var batchEnds = UniqueArray<Resumption<Bool>>()
     /// Publishers that try again, because the queue has room.
-    var queueWaiters = UniqueArray<Waiter<Void>>()
+    var queueWaiters = UniqueArray<Waiter<MQTTError?>>()
     /// Enqueued messages that were not delivered.
     var undelivered: [MQTTError] = []
     /// What became of messages without a subscription.

@@ -82,6 +82,12 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
         }
     }
 
+    /// Requests have a time of their own, also while nothing is read.
+    func readingStandsStill(for subscription: String) {
+        var ended = link.perform { $0.publishers.failAll(.acknowledgementIsUnread(subscription)) }
+        ended.resume()
+    }
+
     func stop(_ failure: MQTTError) {
         var ended = link.perform { machine in
             defer { machine.flushRecords() }

@@ -43,6 +43,13 @@ final class MQTTRoute: DeliveryRoute, @unchecked Sendable {
         granted.max(Int8(qos.rawValue), ordering: .relaxed)
     }
 
+    /// Messages of QoS 0 hold up reading where none may be dropped. Those of QoS 1 and 2 hold up their acknowledgements.
+    func heldUp(by batch: MQTTBatch) -> HeldUp? {
+        if policy.overflow == .pauseReading, batch.records.contains(where: { $0.delivery == 0 }) { return .reading }
+        let withholds = acknowledgement == .automatic && batch.records.contains { $0.delivery != 0 }
+        return withholds ? .acknowledgements : nil
+    }
+
     /// What it asks for with a filter.
     func request(of entry: MQTTFilterEntry) -> MQTTSubscriptionRequest? {
         requests.first { $0.filter.hasSameBytes(as: entry.request.filter) }

@@ -12,7 +12,7 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
 
     unowned var core: MQTTClientCore!
     private(set) var knownRouter: MQTTRouter?
-    var pausedRoutes = PausedRoutes<MQTTRoute>()
+    var fullBuffers: FullBuffers<MQTTRoute>?
 
     /// Made for the first subscription or message.
     var router: MQTTRouter {
@@ -23,6 +23,11 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
     }
 
     // MARK: Routes
+
+    var allRoutes: [MQTTRoute] {
+        guard let router = knownRouter else { return [] }
+        return router.entries.values.flatMap(\.routes) + (router.unmatched.map { [$0] } ?? [])
+    }
 
     func subscribeNow(_ route: MQTTRoute, _ call: MQTTFilterWait.Call) {
         guard !call.isOver, core.accepts(call) else { return }
@@ -193,7 +198,7 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
 
     func connectionClosed(_ reason: MQTTError) {
         knownRouter?.failUnsubscribes(reason)
-        pausedRoutes.removeAll()
+        fullBuffers?.removeAll()
     }
 
     // MARK: Messages that match no subscription

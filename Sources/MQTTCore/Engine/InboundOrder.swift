@@ -105,6 +105,12 @@ struct InboundOrder: Sendable {
         return token > answeredThrough && !ring[position].isAnswered
     }
 
+    /// Whether an entry is answered behind another one that is not.
+    var holdsAnswered: Bool {
+        guard count > 0, answeredThrough < base, !ring[head].isAnswered else { return false }
+        return (1..<count).contains { ring[(head + $0) & (ring.count - 1)].isAnswered }
+    }
+
     /// The token of the next arrival.
     var nextToken: UInt64 { base + UInt64(count) }
 

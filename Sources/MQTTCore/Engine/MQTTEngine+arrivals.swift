@@ -102,6 +102,12 @@ extension MQTTEngine {
     /// Whether the server may send no more messages of QoS 1 and 2 before some are acknowledged. Before 5.0 it is not known.
     package var isReceiveMaximumReached: Bool { inboundCount >= Int(grantedReceiveMaximum) && version.hasProperties }
 
+    /// Whether a message that is not acknowledged keeps the acknowledgements of later ones back, or may keep the server from
+    /// sending: before 5.0 nobody knows how many it sends.
+    package var holdsOthersUp: Bool {
+        !version.hasProperties || isReceiveMaximumReached || session.inbound.holdsAnswered
+    }
+
     /// Whether at most half of them are not acknowledged.
     package var hasHalfOfReceiveMaximum: Bool { inboundCount <= Int(grantedReceiveMaximum) / 2 }
 

@@ -22,6 +22,8 @@ package protocol ClientCore<Failure, Event, Record>: SupervisedClient where Fail
     var link: CoreLink { get }
     /// The bound of the bytes that wait in all subscriptions.
     var maximumUnreadBytes: Int { get }
+    /// How long an answer may take, in nanoseconds.
+    var requestTimeout: Int64 { get }
     var credentialsSource: CredentialsSource { get }
     var subscriptions: Subscriptions { get }
     /// Called with each message that a receiver takes; nil without a hook.
@@ -36,6 +38,8 @@ package protocol ClientCore<Failure, Event, Record>: SupervisedClient where Fail
     func connectionWillOpen()
     /// The state is about to change, and has not been reported yet.
     func stateWillChange(to state: ConnectionState<Failure>)
+    /// Nothing is read for a subscription whose reader takes no message: calls fail that would wait for answers without a limit.
+    func readingStandsStill(for subscription: String)
     /// No other connection will be opened: all waiting callers fail, and all subscriptions end.
     func stop(_ failure: Failure)
 }

@@ -1,3 +1,4 @@
+import MessagingWire
 package import Transport
 
 /// The link of a client, as far as it does not depend on the protocol. ``ClientCore`` cannot name `Link` itself, because an
@@ -15,8 +16,11 @@ package protocol ClientLink: AnyObject, Sendable {
     func dropConnection()
     /// Makes the machine know its client.
     func setCore(_ core: Core)
-    /// A receiver's bound is reached. Returns false if reading was paused already.
-    func pauseReading() -> Bool
+    /// The bound of a subscription's buffer, or with its messages that of the connection, is reached. Returns false if reading
+    /// was paused for a receiver already.
+    func pauseReading(for subscription: String) -> Bool
+    /// Whether messages whose acknowledgements are withheld keep others from being acknowledged or sent.
+    var withheldHoldOthersUp: Bool { get }
     /// A receiver has room again.
     ///
     /// - Parameter resumes: whether no other receiver's bound is reached.
@@ -32,16 +36,22 @@ extension Link: ClientLink where Machine: ClientMachine, Machine: ~Copyable {
     package var backlog: ClientBacklog { perform { $0.backlog } }
     package var pauseReason: String? { perform { $0.pauseReason } }
 
-    package func pauseReading() -> Bool {
+    package var withheldHoldOthersUp: Bool { perform { $0.withheldHoldOthersUp } }
+
+    package func pauseReading(for subscription: String) -> Bool {
         let now = loop.now
-        return perform { $0.setReceiversFull(true, at: now) }
+        return perform { machine in
+            if machine.slowSubscription != nil { return false }
+            machine.setSlowSubscription(Shared(subscription), at: now)
+            return true
+        }
     }
 
     package func receiverHasRoom(resumes: Bool) {
         let now = loop.now
         perform { machine in
             machine.acknowledgeWithheld(at: now)
-            if resumes { _ = machine.setReceiversFull(false, at: now) }
+            if resumes { machine.setSlowSubscription(nil, at: now) }
         }
     }
 }

@@ -1,3 +1,4 @@
+package import MessagingWire
 package import Transport
 
 /// The engine of a client, and what changes together with it under the link's lock.
@@ -12,15 +13,18 @@ package protocol ClientMachine: LinkMachine, ~Copyable {
     var backlog: ClientBacklog { get }
     /// Why nothing is read, and what to do about it: the end of a sentence. Nil while the client reads.
     var pauseReason: String? { get }
-    /// Pauses reading because a receiver's bound is reached, or ends that pause.
-    /// Returns whether that is a change.
-    mutating func setReceiversFull(_ isFull: Bool, at now: Int64) -> Bool
+    /// The subscription whose messages reached a receiver's bound, so that nothing is read; nil while none does.
+    var slowSubscription: Shared<String>? { get }
+    mutating func setSlowSubscription(_ name: Shared<String>?, at now: Int64)
+    /// Whether messages whose acknowledgements are withheld keep others from being acknowledged or sent.
+    var withheldHoldOthersUp: Bool { get }
     /// A receiver has room again: acknowledges the messages that waited for it.
     mutating func acknowledgeWithheld(at now: Int64)
 }
 
 extension ClientMachine where Self: ~Copyable {
     package mutating func acknowledgeWithheld(at now: Int64) {}
+    package var withheldHoldOthersUp: Bool { false }
 
     /// Why nothing is read while too much waits for the server.
     package static var serverIsSlow: String {
@@ -28,7 +32,7 @@ extension ClientMachine where Self: ~Copyable {
     }
 
     /// Why nothing is read while a receiver's bound is reached.
-    package static var receiversAreSlow: String {
-        "because the buffer of a subscription is full and reading is paused; the event readingPaused names it. Read that subscription faster, and do not await answers in the task that reads it."
+    package static func isSlow(_ subscription: String) -> String {
+        "because the buffer of the subscription to '\(subscription)' is full and reading is paused (event readingPaused). Read it faster, or await answers in another task than the one that reads, or with another client; or raise the bounds of its BufferPolicy and maximumUnreadBytes."
     }
 }

@@ -13,8 +13,10 @@ package protocol ClientSubscriptions: AnyObject, Sendable {
 
     /// The client, which owns this object; set before anything else.
     var core: Core! { get set }
-    /// Subscriptions whose full buffers pause reading.
-    var pausedRoutes: PausedRoutes<Core.Route> { get set }
+    /// Made for the first full buffer.
+    var fullBuffers: FullBuffers<Core.Route>? { get set }
+    /// All that may receive messages.
+    var allRoutes: [Core.Route] { get }
 
     /// Registers a route, and ends the call with the server's answer.
     func subscribeNow(_ route: Core.Route, _ call: PendingCall<Result<Answer, Core.Failure>>)
@@ -58,45 +60,54 @@ extension ClientSubscriptions {
         return try await call.answer(ifCancelled: .failure(.cancelledWait)).get()
     }
 
-    /// Stores a batch in the queue of a subscription. Reading pauses if that fills a buffer.
+    /// Stores a batch in the queue of a subscription. Reading pauses if that fills a buffer with messages for which nothing else
+    /// can be held up.
     ///
     /// - Parameter readers: gets the reader, if it waits for a batch; resume them once the whole read is handed over.
     package func push(
         _ batch: Core.Route.Batch, to queue: Core.Route.Queue, of route: Core.Route,
         for readers: inout UniqueArray<Waiter<Void>>
     ) {
-        if queue.push(batch, for: &readers) == .full, route.pausesReading { pauseReading(for: route) }
-        if queue.connectionIsFull { pauseReading(for: route, connectionIsFull: true) }
+        if queue.push(batch, for: &readers) == .full, let heldUp = route.heldUp(by: batch) {
+            watched.add(route, holdingUp: heldUp)
+            if heldUp == .reading { pauseReading(for: route) }
+        }
+        if queue.connectionIsFull {
+            watched.connectionIsFull(allRoutes)
+            pauseReading(for: route)
+        }
+    }
+
+    private var watched: FullBuffers<Core.Route> {
+        if let fullBuffers { return fullBuffers }
+        let made = FullBuffers<Core.Route>(loop: core.loop, interval: core.requestTimeout) { [weak core] in
+            core?.subscriptions.lookAtFullBuffers()
+        }
+        fullBuffers = made
+        return made
     }
 
     /// Reads nothing more until a full buffer has room: that of a subscription, or that of the connection, which messages
     /// for this subscription have filled.
-    private func pauseReading(for route: Core.Route, connectionIsFull: Bool = false) {
-        if !connectionIsFull { pausedRoutes.add(route) }
-        if core.link.pauseReading() { core.news.tell(.readingPaused(for: route.name)) }
+    private func pauseReading(for route: Core.Route) {
+        if core.link.pauseReading(for: route.name) { core.news.tell(.readingPaused(for: route.name)) }
     }
 
     /// A full buffer has become half empty, or is released.
     package func resumeReading() {
-        pausedRoutes.removeDrained()
-        core.link.receiverHasRoom(resumes: pausedRoutes.isEmpty && !core.unread.isFull)
-    }
-}
-
-/// The subscriptions with a full buffer, for which reading pauses. On the loop's thread.
-package struct PausedRoutes<Route: DeliveryRoute> {
-    private var routes: [Route] = []
-
-    package init() {}
-
-    package var isEmpty: Bool { routes.isEmpty }
-
-    package mutating func add(_ route: Route) {
-        if !routes.contains(where: { $0 === route }) { routes.append(route) }
+        fullBuffers?.removeDrained(connectionIsFull: core.unread.isFull)
+        core.link.receiverHasRoom(resumes: fullBuffers?.stopReading != true)
     }
 
-    /// Removes the routes that have room again.
-    package mutating func removeDrained() { routes.removeAll { !$0.isFull } }
-
-    package mutating func removeAll() { routes = [] }
+    /// Time has passed with full buffers. The answers to calls of this client may be behind what nobody takes: the calls fail.
+    private func lookAtFullBuffers() {
+        guard let (reading, acknowledgements) = fullBuffers?.standingStill(allRoutes) else { return }
+        if let reading {
+            core.news.tell(.readingPaused(for: reading.name))
+            core.readingStandsStill(for: reading.name)
+        }
+        if !acknowledgements.isEmpty, core.link.withheldHoldOthersUp {
+            for route in acknowledgements { core.news.tell(.readingPaused(for: route.name)) }
+        }
+    }
 }

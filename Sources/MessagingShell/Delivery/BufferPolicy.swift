@@ -15,7 +15,8 @@ public struct BufferPolicy: Sendable, Equatable {
         /// Drops the oldest waiting messages; the `droppedBefore` of the next received message counts them.
         public static let dropOldest = Overflow(kind: .dropOldest)
         /// Reads nothing more from the connection until the receiver has caught up. All subscriptions of the connection
-        /// wait with it, and so do the server's answers: a receiver that awaits a confirmation from the same client would
+        /// wait with it, and so do the server's answers. When the receiver has taken no message for `requestTimeout`, calls of
+        /// the client that wait for an answer throw `timedOut`: a receiver that awaits a confirmation from the same client would
         /// wait for itself. Keep-alives are still sent.
         public static let pauseReading = Overflow(kind: .pauseReading)
     }

@@ -63,7 +63,7 @@ package enum DeliveryEnd<Failure: Error>: Sendable {
 /// What became of a batch that was handed to a queue.
 package enum DeliveryOutcome: Sendable {
     case stored
-    /// A bound is reached: withhold acknowledgements, or stop reading if `pauseReading` is the policy.
+    /// A bound is reached.
     case full
     /// The subscription has ended.
     case refused
@@ -93,6 +93,8 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
     @safe @exclusivity(unchecked) private var head = 0
     @safe @exclusivity(unchecked) private var messages = 0
     @safe @exclusivity(unchecked) private var bytes = 0
+    /// The messages of all batches that the reader has begun.
+    @safe @exclusivity(unchecked) private var begun = 0
     @safe @exclusivity(unchecked) private var gap = 0
     /// The batch that was begun and may have messages left. It does not count against the bounds.
     @safe @exclusivity(unchecked) private var current: AnyObject?
@@ -126,6 +128,13 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
 
     /// How many messages were dropped so far.
     package var droppedCount: Int { lost.load(ordering: .relaxed) }
+
+    /// How many messages the reader has taken.
+    var takenCount: Int {
+        lock.withLock { _ in begun - (current.map { cast($0).count - cast($0).place.index } ?? 0) }
+    }
+
+    var waitingBytes: Int { lock.withLock { _ in bytes } }
 
     // MARK: The connection's side
 
@@ -307,6 +316,7 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
         guard head < slots.count, let object = slots[head] else { return nil }
         removeSlot(head)
         messages -= cast(object).count
+        begun += cast(object).count
         bytes -= cast(object).byteCount
         change.uncounted += takeUncounted()
         if isFull, messages <= policy.messages / 2, bytes <= policy.bytes / 2 {

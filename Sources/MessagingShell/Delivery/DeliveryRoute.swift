@@ -14,15 +14,13 @@ package protocol DeliveryRoute: AnyObject, Sendable {
     /// What people call the subscription: its filters, or its destination.
     var name: String { get }
     var policy: BufferPolicy { get }
-    /// Whether a full buffer pauses reading. Default: as the policy says.
-    var pausesReading: Bool { get }
+    /// What waits for the reader when this batch has filled the buffer; nil for nothing.
+    func heldUp(by batch: Batch) -> HeldUp?
     var receivers: DeliveryReceivers<Batch, Failure> { get set }
 }
 
 extension DeliveryRoute {
     package typealias Queue = DeliveryQueue<Batch, Failure>
-
-    package var pausesReading: Bool { policy.overflow == .pauseReading }
 
     /// Ends the subscription; the first end counts.
     package func finish(_ end: DeliveryEnd<Failure>) {
@@ -34,6 +32,11 @@ extension DeliveryRoute {
 
     /// Whether the buffer is full.
     @inlinable package var isFull: Bool { receivers.queue?.isFull ?? false }
+
+    /// The messages that the reader has taken.
+    var takenCount: Int { receivers.queue?.takenCount ?? 0 }
+    /// The memory of the messages that wait for the reader, in bytes.
+    var waitingBytes: Int { receivers.queue?.waitingBytes ?? 0 }
 }
 
 /// The queue of a subscription, or the requests that wait for its messages.

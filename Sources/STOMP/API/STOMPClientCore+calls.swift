@@ -7,6 +7,7 @@ import Transport
 extension STOMPClientCore {
     var name: String { configuration.clientID ?? "" }
     var maximumUnreadBytes: Int { configuration.maximumUnreadBytes }
+    var requestTimeout: Int64 { configuration.requestTimeout.inNanoseconds }
     var receivingHook: (@Sendable (inout STOMPMessage) -> Void)? { configuration.messageHook?.receiving }
     var sender: STOMPSender { STOMPSender(core: self) }
     /// The profile of the connected broker.

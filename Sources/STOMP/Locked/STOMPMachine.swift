@@ -21,7 +21,7 @@ struct STOMPMachine: ClientMachine, ~Copyable {
     var asksToClose = false
     /// The server did not answer CONNECT, sent nothing for much longer than its heart-beat, or no receipt for too long.
     private var serverIsSilent = false
-    private(set) var wantsReadingPaused = false
+    private(set) var slowSubscription: Shared<String>?
     private var trimming = MemoryTrimming()
 
     /// Set in the tokens of SUBSCRIBE and UNSUBSCRIBE, whose answers go to ``STOMPSubscriptions``.
@@ -39,10 +39,10 @@ struct STOMPMachine: ClientMachine, ~Copyable {
     }
 
     var pauseReason: String? {
-        wantsReadingPaused
-            ? Self.receiversAreSlow + " A prefetch keeps the broker from filling it."
-            : engine.isReadingHeldUp ? Self.serverIsSlow : nil
+        slowSubscription.map { Self.isSlow($0.value) + " A prefetch keeps the broker from filling it." }
+            ?? (engine.isReadingHeldUp ? Self.serverIsSlow : nil)
     }
+    var wantsReadingPaused: Bool { slowSubscription != nil }
 
     var output: [UInt8] {
         get { engine.output }
@@ -91,7 +91,7 @@ struct STOMPMachine: ClientMachine, ~Copyable {
         engine.connectionClosed(at: now, into: &afterLock.effects)
         asksToClose = false
         trimming = MemoryTrimming()
-        wantsReadingPaused = false
+        slowSubscription = nil
         afterLock.closed = .some(error)
         collect(into: afterLock, at: now)
     }
@@ -169,11 +169,10 @@ struct STOMPMachine: ClientMachine, ~Copyable {
         return true
     }
 
-    mutating func setReceiversFull(_ isFull: Bool, at now: Int64) -> Bool {
-        guard wantsReadingPaused != isFull else { return false }
-        wantsReadingPaused = isFull
-        engine.setReadingPaused(isFull, at: now)
-        return true
+    mutating func setSlowSubscription(_ name: Shared<String>?, at now: Int64) {
+        let wasPaused = wantsReadingPaused
+        slowSubscription = name
+        if wantsReadingPaused != wasPaused { engine.setReadingPaused(wantsReadingPaused, at: now) }
     }
 
     /// Takes the callers whose frames are complete out of the table, to be resumed after the lock is released.

@@ -59,6 +59,9 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
         return verdict == .wait && failure.isSilenceOrViolation ? .leaveServer : verdict
     }
 
+    /// Nothing: each receipt has its time, also while nothing is read.
+    func readingStandsStill(for subscription: String) {}
+
     func stop(_ failure: STOMPError) {
         var waiters = link.perform { $0.receipts.takeAll() }
         waiters.resume(returning: .failure(failure))

@@ -18,8 +18,6 @@ final class STOMPRoute: DeliveryRoute, @unchecked Sendable {
     let acknowledgement: STOMPAckMode
     let options: STOMPSubscribeOptions
     let policy: BufferPolicy
-    /// A receiver with acknowledgements is bounded by the broker's prefetch, and by pausing where it has none.
-    var pausesReading: Bool { policy.overflow == .pauseReading || acknowledgement != .auto }
     var receivers: DeliveryReceivers<STOMPBatch, STOMPError>
     /// The number of the first message of the read that is being handled, if its messages are acknowledged.
     var firstNumber: UInt64?
@@ -50,6 +48,11 @@ final class STOMPRoute: DeliveryRoute, @unchecked Sendable {
     }
 
     var remainder: Remainder
+
+    /// A receiver with acknowledgements is bounded by the broker's prefetch, and by pausing where it has none.
+    func heldUp(by batch: STOMPBatch) -> HeldUp? {
+        policy.overflow == .pauseReading || acknowledgement != .auto ? .reading : nil
+    }
 
     init(
         id: String, token: UInt64, destination: String, acknowledgement: STOMPAckMode, options: STOMPSubscribeOptions,

@@ -23,7 +23,9 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
 
     /// By the numbers of the receipts.
     private var unsubscribes: [UInt64: Unsubscribe] = [:]
-    var pausedRoutes = PausedRoutes<STOMPRoute>()
+    var fullBuffers: FullBuffers<STOMPRoute>?
+
+    var allRoutes: [STOMPRoute] { Array(routes.values) }
 
     func route(_ token: UInt64) -> STOMPRoute? { routes[token] }
 
@@ -287,7 +289,7 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
     }
 
     func connectionClosed(_ reason: STOMPError) {
-        pausedRoutes.removeAll()
+        fullBuffers?.removeAll()
         endUnsubscribes(reason)
         failLateSubscribes()
         // A temporary queue ends with its connection.

@@ -47,7 +47,7 @@ import Transport
         try await connection.confirm("SEND")
         await clock.advance(by: .seconds(11))
         let error = await #expect(throws: STOMPError.self) { try await sending.value }
-        #expect(error?.code == .timedOut && error?.message.contains("readingPaused") == true, "\(error as Any)")
+        #expect(error?.code == .timedOut && error?.message.contains("'/queue/full' is full") == true, "\(error as Any)")
         #expect(client.state.isConnected)
         #expect(try await messages.texts(2) == ["0", "1"])
         connection.close()
@@ -62,7 +62,7 @@ import Transport
         try await connection.expect("SEND")
         await clock.advance(by: .seconds(6))
         let error = await #expect(throws: STOMPError.self) { _ = try await asking.value }
-        #expect(error?.code == .timedOut && error?.message.contains("readingPaused") == true, "\(error as Any)")
+        #expect(error?.code == .timedOut && error?.message.contains("'/queue/full' is full") == true, "\(error as Any)")
         #expect(try await messages.texts(2) == ["0", "1"])
         connection.close()
         await client.disconnect()
