@@ -56,17 +56,24 @@ final class MQTTFilterEntry {
     }
 
     /// Removes a route, its callers, and what it asked for.
+    ///
+    /// What the others ask for is looked at until the answer is known: with the first of them, if they all ask for the same.
     func remove(_ route: MQTTRoute) {
-        routes.removeAll { $0 === route }
+        if let index = routes.firstIndex(where: { $0 === route }) { routes.remove(at: index) }
         callers.removeAll { $0.route === route }
-        let filter = request.filter
-        let others = routes.flatMap { route in
-            route.requests.filter { $0.filter.hasSameBytes(as: filter) }.map { (request: $0, route: route) }
+        let before = request
+        let others = routes.lazy.flatMap { route in
+            route.requests.lazy.filter { $0.filter.hasSameBytes(as: before.filter) }.map { (request: $0, route: route) }
         }
-        guard let first = others.first else { return }
+        // Nothing asks for a higher QoS, or for messages sooner, than all did before.
+        let first = others.first { $0.request.qos == before.qos } ?? others.min { $0.request.qos > $1.request.qos }
+        guard let first else { return }
         request = first.request
         setProperties(of: first.route)
-        for other in others.dropFirst() { add(other.request, of: other.route) }
+        let handlings = others.lazy.map(\.request.retainHandling)
+        request.retainHandling =
+            handlings.contains(before.retainHandling)
+            ? before.retainHandling : handlings.min { $0.rawValue < $1.rawValue } ?? request.retainHandling
     }
 
     private func setProperties(of route: MQTTRoute) {

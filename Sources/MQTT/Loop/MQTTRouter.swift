@@ -197,7 +197,8 @@ final class MQTTRouter {
     func add(_ route: MQTTRoute, _ request: MQTTSubscriptionRequest) -> (entry: MQTTFilterEntry, isNew: Bool) {
         let key = ByteKey(request.filter)
         if let entry = entries[key] {
-            let isNew = !entry.routes.contains { $0 === route }
+            // A route that names the filter twice was added just before.
+            let isNew = entry.routes.last !== route
             if isNew { entry.routes.append(route) }
             filtersChanged()
             if (request.retainHandling == .doNotSend) != (entry.request.retainHandling == .doNotSend) {
