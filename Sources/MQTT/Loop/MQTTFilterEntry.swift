@@ -80,6 +80,9 @@ final class MQTTFilterEntry {
         properties = route.properties
     }
 
+    /// Whether it is wanted for replies to requests alone, whose topic no other client and no later process uses.
+    var areReplies: Bool { routes.allSatisfy(\.receivers.areRequests) }
+
     /// Whether a route has its answer, so that the server has granted it the filter.
     func isAnswered(_ route: MQTTRoute) -> Bool { !callers.contains { $0.route === route } }
 

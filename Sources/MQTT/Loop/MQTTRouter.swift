@@ -293,7 +293,7 @@ final class MQTTRouter {
         tree.forEachNear(inner) { first in
             guard MQTTTopicFilter.overlap(inner, Self.inner(first.request.filter)) else { return }
             found += ([first] + first.others).filter { entry in
-                !entry.request.filter.hasSameBytes(as: filter) && !entry.routes.allSatisfy(\.receivers.areRequests)
+                !entry.request.filter.hasSameBytes(as: filter) && !entry.areReplies
             }
         }
         return found

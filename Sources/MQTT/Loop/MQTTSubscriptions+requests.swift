@@ -164,9 +164,7 @@ extension MQTTSubscriptions {
         guard let entry = router.entries[key], entry.routes.contains(where: { $0 === route }) else { return }
         lose(route, error)
         router.withdraw(route, from: key)
-        core.link.perform { machine in
-            if entry.routes.isEmpty { machine.engine.forget(key.text) } else { machine.engine.keep(entry) }
-        }
+        change { engine in if entry.routes.isEmpty { engine.forget(key.text) } else { engine.keep(entry) } }
     }
 
     /// A subscription of several filters lives as long as one of them does.
@@ -179,7 +177,9 @@ extension MQTTSubscriptions {
 /// What routes want of a filter, told to the engine; under the link's lock.
 extension MQTTEngine {
     mutating func want(_ entry: MQTTFilterEntry, mayBeHeld: Bool) {
-        want(entry.request, identifier: entry.identifier, entry.properties, mayBeHeld: mayBeHeld)
+        want(
+            entry.request, identifier: entry.identifier, entry.properties, mayBeHeld: mayBeHeld,
+            isTemporary: entry.areReplies)
     }
 
     /// Some routes of a filter have gone: what the others want, and for whom the answer to a further SUBSCRIBE is.
