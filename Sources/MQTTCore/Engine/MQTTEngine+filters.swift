@@ -120,7 +120,7 @@ extension MQTTEngine {
     /// The next connection looks at all filters.
     private mutating func forgetChangesWhenClosed() { if phase == .closed { noteChangesOnly() } }
 
-    private mutating func noteChangesOnly() { for key in filters.takeChanged() { note(key) } }
+    private mutating func noteChangesOnly() { for key in filters.takeChanged() { noteFilter(key) } }
 
     /// Whether the server may have the filter for a subscription that ended with the client.
     package func isUnclaimed(_ filter: String) -> Bool { filters[filter]?.wanted == .unclaimed }
@@ -197,7 +197,7 @@ extension MQTTEngine {
 
     /// The packet that is due for a filter that was taken. The store is given what the server will have of it.
     private mutating func due(_ key: ByteKey) -> FilterRecord.Packet? {
-        note(key)
+        noteFilter(key)
         return filters.due(key, terms)
     }
 

@@ -1,3 +1,5 @@
+import MessagingWire
+
 // Records for a session store, and packets that are held until the records behind them are stored.
 
 extension MQTTEngine {
@@ -60,11 +62,11 @@ extension MQTTEngine {
     /// Gives the store what the server may have of each filter, for the next process.
     mutating func noteAllFilters() {
         guard options.value.persists else { return }
-        for key in filters.records.keys.sorted() { note(key) }
+        for key in filters.records.keys.sorted() { noteFilter(key) }
     }
 
     /// The same for one filter. Filters of a session that ends with its connection are noted only if they were before.
-    mutating func note(_ key: ByteKey) {
+    mutating func noteFilter(_ key: ByteKey) {
         guard options.value.persists, let record = filters.records[key],
             sessionOutlivesConnection || record.noted != .nothing
         else { return }
