@@ -59,6 +59,8 @@ package final class SimulatedWorld: LoopWorld {
         /// Of the clients of this world, and what they said when it failed.
         var descriptions: [@Sendable () -> String?] = []
         var clients: [String]?
+        /// When the system woke from its last sleep.
+        var wokeAt: Int64 = 0
         /// By how many milliseconds the time of day was set forward.
         var clockChange: Int64 = 0
         var isActive = false
@@ -390,6 +392,11 @@ package final class SimulatedWorld: LoopWorld {
     }
 
     var now: Int64 { state.withLock { $0.now } }
+
+    /// The system of the clients and brokers falls asleep, and wakes at this time.
+    package func sleeps(until time: Int64) { state.withLock { $0.wokeAt = time } }
+
+    var wokeAt: Int64 { state.withLock { $0.wokeAt } }
 
     /// Bytes that each direction of a connection holds.
     var capacity: Int { state.withLock { $0.network.capacity } }

@@ -25,7 +25,7 @@ enum STOMPInterface {
 
     static func world(of seed: UInt64) -> (SimulationOptions, @Sendable (Simulation) async throws -> Void) {
         var options = SimulationOptions()
-        options.acts = ["move", "suspend", "tell of a network"]
+        options.acts = ["move", "suspend", "tell of a network, or sleep"]
         options.placesActsAtPackets = true
         return (options, { world in try await run(world) })
     }
@@ -66,7 +66,11 @@ enum STOMPInterface {
         let stage = STOMPStage(world, broker, url, configuration, clients, watches)
         let watching = zip(watches, clients).map { watch, client in watch.watch(client, world) { _ in } }
         for client in clients { await client.start() }
-        world.onAct("tell of a network") { _ in for client in clients { client.networkChanged() } }
+        world.onAct("tell of a network, or sleep") { random in
+            var random = random
+            if Bool.random(using: &random) { return await world.sleep(&random) }
+            for client in clients { client.networkChanged() }
+        }
         world.onAct("suspend") { random in
             var random = random
             let client = clients[Int.random(in: clients.indices, using: &random)]

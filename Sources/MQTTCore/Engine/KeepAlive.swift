@@ -156,6 +156,12 @@ package struct KeepAlive: Sendable {
         if !isServer && pingSent == .max { lastSign = min(lastSign, now - interval) }
     }
 
+    /// The system slept until now, and the connection may be dead: PINGREQ is due now, unless one is unanswered. Signs of life
+    /// count from now on, see ``setReadingPaused(_:at:)``.
+    mutating func systemSlept(at now: Int64) {
+        if !isServer && pingSent == .max { lastSent = min(lastSent, now - interval) }
+    }
+
     var deadline: Int64 {
         if isServer { return interval == 0 || readingPaused ? .max : lastSign.advanced(byNanoseconds: interval) }
         return min(pingDue, countDue)

@@ -95,6 +95,20 @@ extension MQTTEngine {
         if phase == .connected { keepAlive.networkChanged(at: now) }
     }
 
+    /// The system slept from `start` until now, and the connection may be dead without either side being notified. Nothing was
+    /// read meanwhile: every answer is awaited anew. A client with keep alive has ``nextDeadline`` now, and then writes
+    /// PINGREQ, unless one is unanswered or reading is paused.
+    package mutating func systemSlept(since start: Int64, at now: Int64) {
+        defer { assert(checkInvariants()) }
+        if phase == .connecting {
+            connectDeadline = max(connectDeadline, now.advanced(byNanoseconds: options.value.connectTimeout))
+        }
+        guard !keepAlive.readingPaused else { return }
+        setReadingPaused(true, at: start)
+        setReadingPaused(false, at: now)
+        if phase == .connected { keepAlive.systemSlept(at: now) }
+    }
+
     mutating func writePing(at now: Int64, _ progress: OutputProgress) {
         keepAlive.pinged(at: now, progress: progress)
         MQTTPacket.encodePingreq(into: &output)

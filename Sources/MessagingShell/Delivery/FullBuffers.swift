@@ -34,11 +34,14 @@ package final class FullBuffers<Route: DeliveryRoute> {
 
     /// - Parameters:
     ///   - interval: how long a reader may take nothing, in nanoseconds.
+    ///   - slept: called when the system has slept, and readers with it.
     ///   - look: called when that may be over.
-    package init(loop: EventLoop, interval: Int64, look: @escaping @Sendable () -> Void) {
+    package init(
+        loop: EventLoop, interval: Int64, slept: @escaping @Sendable () -> Void, look: @escaping @Sendable () -> Void
+    ) {
         // Not again and again without a pause.
         self.interval = max(1_000_000_000, interval)
-        alarm = LoopAlarm(loop: loop) { _ in look() }
+        alarm = LoopAlarm(loop: loop, slept: slept) { _ in look() }
     }
 
     /// Whether nothing is read.
@@ -99,6 +102,14 @@ package final class FullBuffers<Route: DeliveryRoute> {
         }
         watch()
         return (reading, acknowledgements)
+    }
+
+    /// All readers have the whole interval again.
+    package func beginAnew() {
+        let now = alarm.loop.now
+        for index in buffers.indices { buffers[index].progress.since = now }
+        ofAll?.since = now
+        watch()
     }
 
     /// Looks again when a reader may have taken nothing for the interval.

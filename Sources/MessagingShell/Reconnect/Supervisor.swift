@@ -58,7 +58,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     /// Nil for a single server.
     private let servers: ServerRounds<Client.Failure>?
     private var callers = SupervisorCallers()
-    /// Exists only while it is set.
+    /// Exists only while it is set. During an attempt all it does is to report that the system has slept.
     private var alarm: LoopAlarm?
     private static var stopTimeout: Int64 { 3_000_000_000 }
     /// How long an attempt counts as one of the present network: a monitor reports one change several times.
@@ -215,6 +215,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         endRound()
         isPatient = false
         opener.serverAnswered()
+        cancelAlarm()
         if let limit = schedule.ageLimit(random: randomFraction()) { setAlarm(now.advanced(byNanoseconds: limit)) }
         client?.stateChanged(to: .connected)
         callers.connected()
@@ -406,7 +407,6 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         guard let client else { return finish(nil) }
         phase = .opening
         cancelOpenings()
-        cancelAlarm()
         beginOpening(client, continues: continues)
     }
 
@@ -428,6 +428,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
             deadline: loop.now.advanced(byNanoseconds: connectTimeout), isPatient: isPatient,
             continuesLast: continues)
         attemptDeadline = attempt.deadline
+        setAlarm(attempt.deadline)
         client.prepare(attempt)
         if openings.isEmpty { client.stateChanged(to: .connecting(attempt: attempt.number)) }
         loop.beginWork()
@@ -477,9 +478,16 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     }
 
     private func setAlarm(_ deadline: Int64) {
-        cancelAlarm()
-        alarm = LoopAlarm(loop: loop) { [weak self] now in self?.alarmFired(at: now) }
-        alarm?.set(deadline)
+        // The client, because weak references to it exist anyway: the first to the supervisor would take memory for good.
+        let alarm =
+            alarm
+            ?? LoopAlarm(loop: loop) { [weak client] in
+                client?.supervisor.systemSlept()
+            } fire: { [weak client] in
+                client?.supervisor.alarmFired(at: $0)
+            }
+        self.alarm = alarm
+        alarm.set(deadline)
     }
 
     private func cancelAlarm() {
@@ -628,6 +636,11 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         phase = .offline
         setAlarm(loop.now.advanced(byNanoseconds: schedule.longestDelay))
         client?.stateChanged(to: .waitingForNetwork)
+    }
+
+    /// The system slept, and the network may be another. The link checks a connection by itself.
+    private func systemSlept() {
+        if network?.isAvailable != false { openNow() }
     }
 
     /// Ends a wait, because the network has improved. A connection stays if it has outlived the change.

@@ -67,6 +67,19 @@ extension STOMPEngine {
         receiptWait.restart(at: now)
     }
 
+    /// The system slept from `start` until now. Nothing was read meanwhile: every answer, and the next heart-beat of the peer, is
+    /// awaited anew.
+    package mutating func systemSlept(since start: Int64, at now: Int64) {
+        defer { assert(checkInvariants()) }
+        if phase == .connecting {
+            phaseDeadline = max(phaseDeadline, now.advanced(byNanoseconds: configuration.connectTimeout))
+        }
+        receipts.postpone(until: now.advanced(byNanoseconds: configuration.receiptTimeout))
+        guard !timing.isPaused else { return }
+        setReadingPaused(true, at: start)
+        setReadingPaused(false, at: now)
+    }
+
     /// The caller reads nothing until the peer has taken more of ``output``, or reads again. Meanwhile what the peer takes is its
     /// sign of life: see ``OutputProgress/movedBytes``.
     package mutating func setReadingHeldUp(_ isHeldUp: Bool, at now: Int64) {

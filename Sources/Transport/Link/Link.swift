@@ -159,7 +159,15 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
         }
     }
 
-    override package func deadlineReached(at now: Int64) {
+    override package func deadlineReached(at now: Int64) { timePassed(at: now) }
+
+    override package func systemSlept(since start: Int64, at now: Int64) {
+        // That the peer took nothing meanwhile proves nothing.
+        if stall?.start == .max { stall = nil }
+        timePassed(at: now, asleepSince: start)
+    }
+
+    private func timePassed(at now: Int64, asleepSince start: Int64? = nil) {
         let stream = state.withLock { $0.stream }
         let streamProgress = stream?.progress ?? StreamProgress()
         if closing.isDue(at: now, streamProgress) {
@@ -174,6 +182,7 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
                     state.standsStill = true
                     machine.value.report(.began, into: afterLock)
                 }
+                if let start { machine.value.systemSlept(since: start, at: now) }
                 let progress = progress(state, streamProgress)
                 machine.value.handleTimeout(at: now, progress: progress, into: afterLock)
                 if machine.value.outputCount == 0 && !state.sending { trimBuffers(&state) }
