@@ -59,8 +59,8 @@ package final class SimulatedWorld: LoopWorld {
         /// Of the clients of this world, and what they said when it failed.
         var descriptions: [@Sendable () -> String?] = []
         var clients: [String]?
-        /// When the system woke from its last sleep.
-        var wokeAt: Int64 = 0
+        /// The last sleep of the system.
+        var sleep: Range<Int64> = 0..<0
         /// By how many milliseconds the time of day was set forward.
         var clockChange: Int64 = 0
         var isActive = false
@@ -394,9 +394,11 @@ package final class SimulatedWorld: LoopWorld {
     var now: Int64 { state.withLock { $0.now } }
 
     /// The system of the clients and brokers falls asleep, and wakes at this time.
-    package func sleeps(until time: Int64) { state.withLock { $0.wokeAt = time } }
+    package func sleeps(until time: Int64) { state.withLock { $0.sleep = $0.now..<time } }
 
-    var wokeAt: Int64 { state.withLock { $0.wokeAt } }
+    var wokeAt: Int64 { state.withLock { $0.sleep.upperBound } }
+    /// Whether the last sleep was so long that connections are checked after it.
+    var sleptLong: Bool { state.withLock { Int64($0.sleep.count) >= .longSleep } }
 
     /// Bytes that each direction of a connection holds.
     var capacity: Int { state.withLock { $0.network.capacity } }

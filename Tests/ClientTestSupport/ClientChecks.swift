@@ -184,6 +184,8 @@ package enum ClientChecks {
         await clock.advance(by: .seconds(60))
         #expect(!client.state.isConnected && broker.statistics.connections == attempts)
         await clock.letSystemSleep(for: .seconds(2))
+        #expect(!client.state.isConnected && broker.statistics.connections == attempts)
+        await clock.letSystemSleep(for: .seconds(30))
         #expect(client.state.isConnected)
         await client.disconnect()
         await broker.stop()

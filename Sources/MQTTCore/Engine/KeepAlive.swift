@@ -118,7 +118,6 @@ package struct KeepAlive: Sendable {
 
     /// The caller itself stopped reading, or reads again: silence then proves nothing.
     mutating func setReadingPaused(_ paused: Bool, at now: Int64) {
-        guard paused != readingPaused else { return }
         readingPaused = paused
         lastSign = now
         readingSince = now
@@ -156,10 +155,10 @@ package struct KeepAlive: Sendable {
         if !isServer && pingSent == .max { lastSign = min(lastSign, now - interval) }
     }
 
-    /// The system slept until now, and the connection may be dead: PINGREQ is due now, unless one is unanswered. Signs of life
-    /// count from now on, see ``setReadingPaused(_:at:)``.
-    mutating func systemSlept(at now: Int64) {
-        if !isServer && pingSent == .max { lastSent = min(lastSent, now - interval) }
+    /// The system slept until now. After a long sleep the connection may be dead: PINGREQ is due now, unless one is unanswered.
+    /// Signs of life count from now on, see ``MQTTEngine/setReadingPaused(_:at:)``.
+    mutating func systemSlept(since start: Int64, at now: Int64) {
+        if !isServer && pingSent == .max && now - start >= .longSleep { lastSent = min(lastSent, now - interval) }
     }
 
     var deadline: Int64 {

@@ -61,10 +61,13 @@ extension MQTTEngine {
     /// The caller stopped or resumed reading by its own decision: silence of the peer then proves nothing, but we still
     /// write our pings.
     public mutating func setReadingPaused(_ paused: Bool, at now: Int64) {
+        guard paused != keepAlive.readingPaused else { return }
         keepAlive.setReadingPaused(paused, at: now)
         acknowledgementWait.restart(at: now)
         if !paused { authentication.extend(until: now.advanced(byNanoseconds: options.value.requestTimeout)) }
     }
+
+    package var isReadingPaused: Bool { keepAlive.readingPaused }
 
     /// The caller reads nothing until the peer has taken more of ``output``, or reads again. Meanwhile what the peer takes is its
     /// sign of life: see ``OutputProgress/movedBytes``.
@@ -96,8 +99,8 @@ extension MQTTEngine {
     }
 
     /// The system slept from `start` until now, and the connection may be dead without either side being notified. Nothing was
-    /// read meanwhile: every answer is awaited anew. A client with keep alive has ``nextDeadline`` now, and then writes
-    /// PINGREQ, unless one is unanswered or reading is paused.
+    /// read meanwhile: every answer is awaited anew. After a long sleep a client with keep alive has ``nextDeadline`` now, and then
+    /// writes PINGREQ, unless one is unanswered or reading is paused.
     package mutating func systemSlept(since start: Int64, at now: Int64) {
         defer { assert(checkInvariants()) }
         if phase == .connecting {
@@ -106,7 +109,7 @@ extension MQTTEngine {
         guard !keepAlive.readingPaused else { return }
         setReadingPaused(true, at: start)
         setReadingPaused(false, at: now)
-        if phase == .connected { keepAlive.systemSlept(at: now) }
+        if phase == .connected { keepAlive.systemSlept(since: start, at: now) }
     }
 
     mutating func writePing(at now: Int64, _ progress: OutputProgress) {

@@ -82,8 +82,6 @@ extension ClientSubscriptions {
     private var madeFullBuffers: FullBuffers<Core.Route> {
         if let fullBuffers { return fullBuffers }
         let made = FullBuffers<Core.Route>(loop: core.loop, interval: core.requestTimeout) { [weak core] in
-            core?.subscriptions.fullBuffers?.beginAnew()
-        } look: { [weak core] in
             core?.subscriptions.lookAtFullBuffers()
         }
         fullBuffers = made

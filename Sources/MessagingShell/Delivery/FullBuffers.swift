@@ -17,9 +17,10 @@ package final class FullBuffers<Route: DeliveryRoute> {
         var taken: Int
         var since: Int64
 
-        /// Whether nothing has been taken for the interval, after which another one begins.
-        mutating func stands(_ taken: Int, for interval: Int64, at now: Int64) -> Bool {
+        /// Whether nothing has been taken for the interval, after which another one begins. While the system slept, nobody could.
+        mutating func stands(_ taken: Int, for interval: Int64, wokeAt: Int64, at now: Int64) -> Bool {
             let isSame = taken == self.taken
+            if isSame { since = max(since, wokeAt) }
             if isSame, now < since.advanced(byNanoseconds: interval) { return false }
             self = Progress(taken: taken, since: now)
             return isSame
@@ -34,14 +35,11 @@ package final class FullBuffers<Route: DeliveryRoute> {
 
     /// - Parameters:
     ///   - interval: how long a reader may take nothing, in nanoseconds.
-    ///   - slept: called when the system has slept, and readers with it.
     ///   - look: called when that may be over.
-    package init(
-        loop: EventLoop, interval: Int64, slept: @escaping @Sendable () -> Void, look: @escaping @Sendable () -> Void
-    ) {
+    package init(loop: EventLoop, interval: Int64, look: @escaping @Sendable () -> Void) {
         // Not again and again without a pause.
         self.interval = max(1_000_000_000, interval)
-        alarm = LoopAlarm(loop: loop, slept: slept) { _ in look() }
+        alarm = LoopAlarm(loop: loop) { _ in look() }
     }
 
     /// Whether nothing is read.
@@ -84,12 +82,14 @@ package final class FullBuffers<Route: DeliveryRoute> {
     /// The subscriptions whose readers have taken nothing for the interval: one that keeps the client from reading, and those
     /// that hold up acknowledgements only.
     package func standingStill(_ routes: @autoclosure () -> [Route]) -> (reading: Route?, acknowledgements: [Route]) {
-        let now = alarm.loop.now
+        let (now, wokeAt) = (alarm.loop.now, alarm.loop.wokeAt)
         var reading: Route?
         var acknowledgements: [Route] = []
         for index in buffers.indices {
             let route = buffers[index].route
-            guard buffers[index].progress.stands(route.takenCount, for: interval, at: now) else { continue }
+            guard buffers[index].progress.stands(route.takenCount, for: interval, wokeAt: wokeAt, at: now) else {
+                continue
+            }
             switch buffers[index].holdsUp {
             case .reading: reading = reading ?? route
             case .acknowledgements: acknowledgements.append(route)
@@ -97,19 +97,11 @@ package final class FullBuffers<Route: DeliveryRoute> {
         }
         if ofAll != nil {
             let routes = routes()
-            let stands = ofAll?.stands(Self.taken(by: routes), for: interval, at: now) == true
+            let stands = ofAll?.stands(Self.taken(by: routes), for: interval, wokeAt: wokeAt, at: now) == true
             if stands, reading == nil { reading = slowest(of: routes) }
         }
         watch()
         return (reading, acknowledgements)
-    }
-
-    /// All readers have the whole interval again.
-    package func beginAnew() {
-        let now = alarm.loop.now
-        for index in buffers.indices { buffers[index].progress.since = now }
-        ofAll?.since = now
-        watch()
     }
 
     /// Looks again when a reader may have taken nothing for the interval.

@@ -31,30 +31,31 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     private let connectTimeout: Int64
     /// When the attempt that is being made times out; on the loop's thread.
     package private(set) var attemptDeadline = Int64.max
+    /// The last server that has refused credentials since a server has accepted: it was asked again, with others.
+    private var refusingServer: Int?
+    // Small fields are next to each other, because every idle client has them.
+    private var phase = Phase.idle
     /// Whether each server and address of this round is given the whole `connectTimeout`, because the round before it was
     /// hurried.
     private var isPatient = false
     /// Whether the client gave up a server or address of this round before `connectTimeout` was over.
     private var roundWasHurried = false
-    /// The last server that has refused credentials since a server has accepted: it was asked again, with others.
-    private var refusingServer: Int?
-    private var phase = Phase.idle
-    /// Nil if the client does not follow the network.
-    let network: NetworkMonitor?
-    /// From `start` to the end of supervision.
-    private var observation: NetworkMonitor.Observation?
     /// Whether the attempt that is being made began while the monitor reported no network; its failure does not count.
     private var triesWithoutNetwork = false
     /// What stopping leads to.
     private var ending = Ending.disconnected
     /// Whether the client leaves its server for another one, until that connection has ended; from any thread.
     let isMoving = Atomic(false)
+    /// Nil if the client does not follow the network.
+    let network: NetworkMonitor?
+    /// From `start` to the end of supervision.
+    private var observation: NetworkMonitor.Observation?
     /// The streams that are being opened: that of the attempt and, behind it, that of a hint which came meanwhile. The first
     /// that opens wins.
     private var openings: [Opening] = []
     private var openingCount: UInt32 = 0
     /// Connections that the client has left, and whose end has not been reported yet.
-    private var abandonedCount = 0
+    private var abandonedCount: UInt32 = 0
     /// Nil for a single server.
     private let servers: ServerRounds<Client.Failure>?
     private var callers = SupervisorCallers()
@@ -482,7 +483,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         let alarm =
             alarm
             ?? LoopAlarm(loop: loop) { [weak client] in
-                client?.supervisor.systemSlept()
+                client?.supervisor.systemSlept(since: $0, at: $1)
             } fire: { [weak client] in
                 client?.supervisor.alarmFired(at: $0)
             }
@@ -638,9 +639,9 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         client?.stateChanged(to: .waitingForNetwork)
     }
 
-    /// The system slept, and the network may be another. The link checks a connection by itself.
-    private func systemSlept() {
-        if network?.isAvailable != false { openNow() }
+    /// The system slept, and after a long sleep the network may be another. The link checks a connection by itself.
+    private func systemSlept(since start: Int64, at now: Int64) {
+        if now - start >= .longSleep, network?.isAvailable != false { openNow() }
     }
 
     /// Ends a wait, because the network has improved. A connection stays if it has outlived the change.

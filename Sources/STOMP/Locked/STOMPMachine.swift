@@ -171,9 +171,8 @@ struct STOMPMachine: ClientMachine, ~Copyable {
     }
 
     mutating func setSlowSubscription(_ name: Shared<String>?, at now: Int64) {
-        let wasPaused = wantsReadingPaused
         slowSubscription = name
-        if wantsReadingPaused != wasPaused { engine.setReadingPaused(wantsReadingPaused, at: now) }
+        engine.setReadingPaused(name != nil, at: now)
     }
 
     /// Takes the callers whose frames are complete out of the table, to be resumed after the lock is released.

@@ -63,6 +63,7 @@ extension STOMPEngine {
     /// The caller stopped or resumed reading by its own decision: while it does not read, silence of the peer proves
     /// nothing. Heart-beats are still written.
     public mutating func setReadingPaused(_ paused: Bool, at now: Int64) {
+        guard paused != timing.isPaused else { return }
         timing.setReading(isPaused: paused, isHeldUp: timing.isHeldUp, at: now)
         receiptWait.restart(at: now)
     }

@@ -299,6 +299,7 @@ enum LinkPost {
 @usableFromInline
 package struct LinkState: ~Copyable, Sendable {
     var stream: (any ByteStream)? { didSet { isAttached = stream != nil } }
+    // Small fields are next to each other, because every idle client has them.
     @usableFromInline package private(set) var isAttached = false
     /// Whether callers may write to `stream` from their own threads; layers are the loop's alone.
     @usableFromInline package var callersMaySend = false
@@ -310,16 +311,16 @@ package struct LinkState: ~Copyable, Sendable {
     /// Whether the loop was asked to settle and has not done so yet.
     @usableFromInline package var settleIsDue = false
     @usableFromInline package var readingIsPaused = false
+    /// Whether a standstill was reported whose end was not.
+    @usableFromInline package var standsStill = false
+    /// Whether there has been room in the outbox since.
+    var standstillIsOver = false
     /// Why nothing more can be written to `stream`, until the loop has ended the connection.
     var broken: Shared<TransportError>?
     /// The deadline that the loop knows.
     @usableFromInline package var armedDeadline = Int64.max
     /// The callers that wait for room in the outbox.
     var outboxWaiters = Waiters<Void>()
-    /// Whether a standstill was reported whose end was not.
-    @usableFromInline package var standsStill = false
-    /// Whether there has been room in the outbox since.
-    var standstillIsOver = false
     var tap: (any LinkTap)?
     /// Bytes in the outbox from which on callers wait.
     @usableFromInline package let maximumOutboxBytes: Int

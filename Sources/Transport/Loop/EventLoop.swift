@@ -86,8 +86,9 @@ package final class EventLoop: @unchecked Sendable {
         /// What a simulation lets wait for a later round.
         var deferred: [Work] = []
         var sharedObjects: [AnyObject] = []
-        /// For how long the system had slept when that was last noticed.
+        /// For how long the system had slept when that was last noticed, and when it woke.
         var timeAsleep: Int64 = 0
+        var wokeAt = Int64.min
         /// When the round began, and whether a task ran in it.
         var roundStart: Int64 = 0
         var ranTask = false
@@ -151,6 +152,9 @@ package final class EventLoop: @unchecked Sendable {
         if let manualTime { return manualTime.now }
         return MonotonicClock.now
     }
+
+    /// When the system woke from its last sleep. On the loop's thread.
+    package var wokeAt: Int64 { inside.wokeAt }
 
     /// For how many nanoseconds the system has slept until now.
     private var timeAsleep: Int64 { manualTime?.timeAsleep ?? MonotonicClock.timeAsleep }
@@ -385,7 +389,7 @@ package final class EventLoop: @unchecked Sendable {
         let timeAsleep = self.timeAsleep
         let slept = timeAsleep - inside.timeAsleep
         guard slept >= Self.shortestSleep else { return }
-        inside.timeAsleep = timeAsleep
+        (inside.timeAsleep, inside.wokeAt) = (timeAsleep, now)
         // Each of them may cancel the deadlines of others.
         for handler in inside.timers.entries where handler.deadline != .max {
             handler.systemSlept(since: now - slept, at: now)
@@ -551,11 +555,12 @@ package class LoopHandler: @unchecked Sendable {
 package final class LoopAlarm: LoopHandler, @unchecked Sendable {
     // Sendable because the closures are, and never change.
     private let fire: @Sendable (Int64) -> Void
-    private let slept: (@Sendable () -> Void)?
+    private let slept: (@Sendable (_ start: Int64, _ now: Int64) -> Void)?
 
     /// - Parameter slept: called when the system has slept while the alarm was set.
     package init(
-        loop: EventLoop, slept: (@Sendable () -> Void)? = nil, fire: @escaping @Sendable (Int64) -> Void
+        loop: EventLoop, slept: (@Sendable (_ start: Int64, _ now: Int64) -> Void)? = nil,
+        fire: @escaping @Sendable (Int64) -> Void
     ) {
         self.fire = fire
         self.slept = slept
@@ -571,7 +576,7 @@ package final class LoopAlarm: LoopHandler, @unchecked Sendable {
         fire(now)
     }
 
-    override package func systemSlept(since start: Int64, at now: Int64) { slept?() }
+    override package func systemSlept(since start: Int64, at now: Int64) { slept?(start, now) }
 }
 
 /// What a descriptor is watched for, and what it was found ready for.

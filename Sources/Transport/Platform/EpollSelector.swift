@@ -29,10 +29,9 @@
         init() throws(TransportError) {
             epoll = epoll_create1(Int32(EPOLL_CLOEXEC))
             wakeDescriptor = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
+            let code = errno
             clockDescriptor = make_clock_change_descriptor()
-            guard epoll >= 0, wakeDescriptor >= 0 else {
-                throw noDescriptorForLoop(errno)
-            }
+            guard epoll >= 0, wakeDescriptor >= 0 else { throw noDescriptorForLoop(code) }
             // Each write, and each jump of the clock, is reported once, so that the counters need not be read.
             control(EPOLL_CTL_ADD, wakeDescriptor, Self.wakeToken, .read, EventBits.edge)
             if clockDescriptor >= 0 { control(EPOLL_CTL_ADD, clockDescriptor, Self.wakeToken, .read, EventBits.edge) }

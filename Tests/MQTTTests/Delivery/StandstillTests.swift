@@ -158,6 +158,17 @@ struct StandstillTests {
         #expect(await clients.stop() == ["a"])
     }
 
+    @Test func `a reader has its whole time again when the system wakes`() async throws {
+        let clients = try await Clients()
+        let messages = try await clients.client.subscribe(
+            to: "a", qos: .atLeastOnce, buffer: BufferPolicy(messages: 2, overflow: .pauseReading))
+        try await clients.send(3, qos: .atMostOnce)
+        await clients.clock.letSystemSleep(for: .seconds(3_600))
+        try await expectTimeouts(clients, after: .seconds(10), naming: "a")
+        #expect(try await messages.first(3).count == 3)
+        #expect(await clients.stop() == ["a", "a"])
+    }
+
     @Test func `subscriptions that are full together stop reading, and the error names the one with the most`()
         async throws
     {

@@ -540,7 +540,7 @@ import Transport
         async throws
     {
         let (clock, client, supervisor) = try await Self.slow([.seconds(50), .seconds(2)])
-        await clock.letSystemSleep(for: .seconds(5))
+        await clock.letSystemSleep(for: .seconds(40))
         #expect(await eventually { client.openings == 2 })
         #expect(client.states == ["connecting"] && client.attempts.count == 2)
         await clock.advance(by: .seconds(2))
@@ -548,12 +548,12 @@ import Transport
         #expect(await eventually { client.openings == 0 })
         let alarms = await clock.loop.result { [loop = clock.loop] in loop.alarms.count }
         #expect(alarms == 0)
-        await clock.letSystemSleep(for: .seconds(5))
+        await clock.letSystemSleep(for: .seconds(40))
         #expect(client.checkCount == 0, "the link checks a connection")
         await Self.end(client, supervisor)
     }
 
-    @Test func `a wait ends when the system has slept, if it is not for the network`() async throws {
+    @Test func `a wait ends when the system has slept for long, if it is not for the network`() async throws {
         let clock = try ManualClock()
         let client = Client([.wait])
         let network = NetworkMonitor()
@@ -566,12 +566,13 @@ import Transport
         let connecting = Task { try await supervisor.connect(cancelled: .cancelled) }
         #expect(await eventually { client.waits == 1 })
         await clock.advance(by: .seconds(60))
+        await clock.letSystemSleep(for: .seconds(29))
         #expect(client.attempts.count == 1)
-        await clock.letSystemSleep(for: .seconds(5))
+        await clock.letSystemSleep(for: .seconds(40))
         #expect(await eventually { client.waits == 2 })
         network.update(.init(isAvailable: false))
         #expect(await eventually { client.states.last == "waitingForNetwork" })
-        await clock.letSystemSleep(for: .seconds(5))
+        await clock.letSystemSleep(for: .seconds(40))
         #expect(client.attempts.count == 2)
         await supervisor.stop {}
         _ = await connecting.result
