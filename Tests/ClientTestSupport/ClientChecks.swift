@@ -417,6 +417,27 @@ package enum ClientChecks {
         await client.disconnect()
     }
 
+    /// A sender waits for room in the outbox, while the client reads nothing because of a full buffer: it learns why. Returns
+    /// its error.
+    ///
+    /// - Parameters:
+    ///   - client: reads nothing.
+    ///   - requestTimeout: that of the client.
+    ///   - send: sends a payload, see ``standstill(of:clock:freeze:thaw:standstill:send:)``.
+    package static func fullOutbox(
+        _ broker: LoopbackBroker, _ clock: ManualClock, requestTimeout: Duration,
+        send: @escaping @Sendable ([UInt8]) async throws -> Void
+    ) async throws -> (any Error)? {
+        await broker.freeze()
+        let sending = Task(executorPreference: clock.loop) {
+            for _ in 0..<6 { try await send([UInt8](repeating: 7, count: 3 << 20)) }
+        }
+        await clock.advance(by: requestTimeout)
+        let error = await #expect(throws: (any Error).self) { try await sending.value(within: .patience, "a sender") }
+        await broker.thaw()
+        return error
+    }
+
     /// A way to servers on which every attempt fails.
     package static let noNetwork: StreamOpener.Override = { () throws(TransportError) in
         throw TransportError(.unreachable, "no network")

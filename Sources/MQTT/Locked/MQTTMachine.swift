@@ -282,7 +282,8 @@ struct MQTTMachine: ClientMachine, ~Copyable {
         withheld.subscriptionEnded(route)
         var left: [MQTTManualMessages.Message] = []
         if route.acknowledgement == .manual {
-            left = manual.take(route, engine).filter { !withheld.contains($0.delivery) }
+            let others = withheld.deliveries
+            left = manual.take(route, engine).filter { !others.contains($0.delivery) }
         }
         let report = unmatched.subscriptionEnded(route, leaving: left, &engine, at: now)
         withheld.acknowledge(&engine, at: now)

@@ -319,8 +319,8 @@ package struct LinkState: ~Copyable, Sendable {
     var broken: Shared<TransportError>?
     /// The deadline that the loop knows.
     @usableFromInline package var armedDeadline = Int64.max
-    /// The callers that wait for room in the outbox.
-    var outboxWaiters = Waiters<Void>()
+    /// The callers that wait for room in the outbox: nil to try again, or why there will be none.
+    var outboxWaiters = Waiters<String?>()
     var tap: (any LinkTap)?
     /// Bytes in the outbox from which on callers wait.
     @usableFromInline package let maximumOutboxBytes: Int
