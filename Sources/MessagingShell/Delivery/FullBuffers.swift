@@ -82,7 +82,7 @@ package final class FullBuffers<Route: DeliveryRoute> {
     /// The subscriptions whose readers have taken nothing for the interval: one that keeps the client from reading, and those
     /// that hold up acknowledgements only.
     package func standingStill(_ routes: @autoclosure () -> [Route]) -> (reading: Route?, acknowledgements: [Route]) {
-        let (now, wokeAt) = (alarm.loop.now, alarm.loop.wokeAt)
+        let (now, wokeAt) = (alarm.loop.now, alarm.loop.lastSleep.upperBound)
         var reading: Route?
         var acknowledgements: [Route] = []
         for index in buffers.indices {

@@ -29,7 +29,9 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     private var schedule: ReconnectSchedule
     /// Nanoseconds from the beginning of an attempt until the server has accepted.
     private let connectTimeout: Int64
-    /// When the attempt that is being made times out; on the loop's thread.
+    /// When the attempt that is being made began.
+    private var attemptBegan = Int64.min
+    /// When it times out; on the loop's thread.
     package private(set) var attemptDeadline = Int64.max
     /// The last server that has refused credentials since a server has accepted: it was asked again, with others.
     private var refusingServer: Int?
@@ -59,7 +61,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     /// Nil for a single server.
     private let servers: ServerRounds<Client.Failure>?
     private var callers = SupervisorCallers()
-    /// Exists only while it is set. During an attempt all it does is to report that the system has slept.
+    /// Exists only while it is set.
     private var alarm: LoopAlarm?
     private static var stopTimeout: Int64 { 3_000_000_000 }
     /// How long an attempt counts as one of the present network: a monitor reports one change several times.
@@ -216,7 +218,6 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         endRound()
         isPatient = false
         opener.serverAnswered()
-        cancelAlarm()
         if let limit = schedule.ageLimit(random: randomFraction()) { setAlarm(now.advanced(byNanoseconds: limit)) }
         client?.stateChanged(to: .connected)
         callers.connected()
@@ -284,6 +285,10 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
 
     /// An attempt failed: tries the next address or server of the round, or waits before the next round.
     private func attemptFailed(_ failure: Client.Failure, at now: Int64) {
+        if loop.lastSleep.upperBound > attemptBegan, isLong(loop.lastSleep) {
+            // The time passed while the system slept. That says nothing about the server.
+            return open(continues: true)
+        }
         var failure = failure
         if now >= opener.patienceEnd { roundWasHurried = true }
         if opener.addressFailed() { return failOver(at: now) }
@@ -408,6 +413,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         guard let client else { return finish(nil) }
         phase = .opening
         cancelOpenings()
+        cancelAlarm()
         beginOpening(client, continues: continues)
     }
 
@@ -429,7 +435,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
             deadline: loop.now.advanced(byNanoseconds: connectTimeout), isPatient: isPatient,
             continuesLast: continues)
         attemptDeadline = attempt.deadline
-        setAlarm(attempt.deadline)
+        if openings.isEmpty { attemptBegan = loop.now }
         client.prepare(attempt)
         if openings.isEmpty { client.stateChanged(to: .connecting(attempt: attempt.number)) }
         loop.beginWork()
@@ -641,8 +647,10 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
 
     /// The system slept, and after a long sleep the network may be another. The link checks a connection by itself.
     private func systemSlept(since start: Int64, at now: Int64) {
-        if now - start >= .longSleep, network?.isAvailable != false { openNow() }
+        if isLong(start..<now), network?.isAvailable != false { openNow() }
     }
+
+    private func isLong(_ sleep: Range<Int64>) -> Bool { sleep.upperBound - sleep.lowerBound >= .longSleep }
 
     /// Ends a wait, because the network has improved. A connection stays if it has outlived the change.
     private func openNow() {

@@ -86,9 +86,9 @@ package final class EventLoop: @unchecked Sendable {
         /// What a simulation lets wait for a later round.
         var deferred: [Work] = []
         var sharedObjects: [AnyObject] = []
-        /// For how long the system had slept when that was last noticed, and when it woke.
+        /// For how long the system had slept when that was last noticed, and that sleep.
         var timeAsleep: Int64 = 0
-        var wokeAt = Int64.min
+        var lastSleep = Int64.min..<Int64.min
         /// When the round began, and whether a task ran in it.
         var roundStart: Int64 = 0
         var ranTask = false
@@ -153,8 +153,8 @@ package final class EventLoop: @unchecked Sendable {
         return MonotonicClock.now
     }
 
-    /// When the system woke from its last sleep. On the loop's thread.
-    package var wokeAt: Int64 { inside.wokeAt }
+    /// The last sleep of the system that was noticed. On the loop's thread.
+    package var lastSleep: Range<Int64> { inside.lastSleep }
 
     /// For how many nanoseconds the system has slept until now.
     private var timeAsleep: Int64 { manualTime?.timeAsleep ?? MonotonicClock.timeAsleep }
@@ -389,7 +389,7 @@ package final class EventLoop: @unchecked Sendable {
         let timeAsleep = self.timeAsleep
         let slept = timeAsleep - inside.timeAsleep
         guard slept >= Self.shortestSleep else { return }
-        (inside.timeAsleep, inside.wokeAt) = (timeAsleep, now)
+        (inside.timeAsleep, inside.lastSleep) = (timeAsleep, (now - slept)..<now)
         // Each of them may cancel the deadlines of others.
         for handler in inside.timers.entries where handler.deadline != .max {
             handler.systemSlept(since: now - slept, at: now)

@@ -536,18 +536,21 @@ import Transport
         _ = await connecting.result
     }
 
-    @Test func `an attempt that the system has slept through gets another beside it, and the connection has no alarm`()
-        async throws
-    {
-        let (clock, client, supervisor) = try await Self.slow([.seconds(50), .seconds(2)])
-        await clock.letSystemSleep(for: .seconds(40))
-        #expect(await eventually { client.openings == 2 })
-        #expect(client.states == ["connecting"] && client.attempts.count == 2)
-        await clock.advance(by: .seconds(2))
-        #expect(client.states == ["connecting", "connected"])
-        #expect(await eventually { client.openings == 0 })
-        let alarms = await clock.loop.result { [loop = clock.loop] in loop.alarms.count }
-        #expect(alarms == 0)
+    @Test func `an attempt that the system has slept through is made again at once, and does not count`() async throws {
+        let (clock, client, supervisor) = try await Self.slow([])
+        // An attempt takes an hour, and fails then.
+        await clock.advance(by: .seconds(1_800))
+        #expect(client.attempts == ["1@0"])
+        await clock.letSystemSleep(for: .seconds(1_800))
+        #expect(await eventually { client.attempts == ["1@0", "1@0"] })
+        await clock.letSystemSleep(for: .seconds(29))
+        await clock.advance(by: .seconds(3_571))
+        #expect(await eventually { client.waits == 1 })
+        #expect(client.attempts == ["1@0", "1@0"])
+        client.durations.withLock { $0 = [.seconds(2)] }
+        await clock.advance(by: .seconds(3))
+        #expect(await eventually { client.states.last == "connected" })
+        #expect(client.attempts == ["1@0", "1@0", "2@0"])
         await clock.letSystemSleep(for: .seconds(40))
         #expect(client.checkCount == 0, "the link checks a connection")
         await Self.end(client, supervisor)
