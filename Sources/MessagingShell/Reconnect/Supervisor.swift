@@ -485,16 +485,14 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     }
 
     private func setAlarm(_ deadline: Int64) {
+        cancelAlarm()
         // The client, because weak references to it exist anyway: the first to the supervisor would take memory for good.
-        let alarm =
-            alarm
-            ?? LoopAlarm(loop: loop) { [weak client] in
-                client?.supervisor.systemSlept(since: $0, at: $1)
-            } fire: { [weak client] in
-                client?.supervisor.alarmFired(at: $0)
-            }
-        self.alarm = alarm
-        alarm.set(deadline)
+        var slept: (@Sendable (Int64, Int64) -> Void)?
+        if phase == .waiting || phase == .offline {
+            slept = { [weak client] start, now in client?.supervisor.systemSlept(since: start, at: now) }
+        }
+        alarm = LoopAlarm(loop: loop, slept: slept) { [weak client] in client?.supervisor.alarmFired(at: $0) }
+        alarm?.set(deadline)
     }
 
     private func cancelAlarm() {
@@ -645,7 +643,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         client?.stateChanged(to: .waitingForNetwork)
     }
 
-    /// The system slept, and after a long sleep the network may be another. The link checks a connection by itself.
+    /// The system slept during a wait, and after a long sleep the network may be another.
     private func systemSlept(since start: Int64, at now: Int64) {
         if isLong(start..<now), network?.isAvailable != false { openNow() }
     }
