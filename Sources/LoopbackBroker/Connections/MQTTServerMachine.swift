@@ -103,9 +103,9 @@ struct MQTTServerMachine: LinkMachine, ~Copyable {
         return count
     }
 
-    mutating func systemSlept(since start: Int64, at now: Int64) {
+    mutating func systemSlept(since start: Int64, at now: Int64, progress: OutputProgress) {
         hub.judges?.resumedReading(id, at: now)
-        engine.systemSlept(since: start, at: now)
+        engine.systemSlept(since: start, at: now, progress: progress)
     }
 
     mutating func handleTimeout(at now: Int64, progress: OutputProgress, into afterLock: AfterLock) {

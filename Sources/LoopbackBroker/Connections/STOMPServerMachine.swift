@@ -85,7 +85,7 @@ struct STOMPServerMachine: LinkMachine, ~Copyable {
         return count
     }
 
-    mutating func systemSlept(since start: Int64, at now: Int64) {
+    mutating func systemSlept(since start: Int64, at now: Int64, progress: OutputProgress) {
         hub.judges?.resumedReading(id, at: now)
         engine.systemSlept(since: start, at: now)
     }

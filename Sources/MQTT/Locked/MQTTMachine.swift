@@ -101,7 +101,9 @@ struct MQTTMachine: ClientMachine, ~Copyable {
     // MARK: What happened to the connection
 
     mutating func setReadingHeldUp(_ isHeldUp: Bool, at now: Int64) { engine.setReadingHeldUp(isHeldUp, at: now) }
-    mutating func systemSlept(since start: Int64, at now: Int64) { engine.systemSlept(since: start, at: now) }
+    mutating func systemSlept(since start: Int64, at now: Int64, progress: OutputProgress) {
+        engine.systemSlept(since: start, at: now, progress: progress)
+    }
     mutating func outputTaken(at now: Int64) { engine.outputTaken(at: now) }
 
     mutating func outputDiscarded(_ bytes: RawSpan, leavingOut payload: LargePayload?, writtenUpTo offset: Int) {

@@ -155,12 +155,6 @@ package struct KeepAlive: Sendable {
         if !isServer && pingSent == .max { lastSign = min(lastSign, now - interval) }
     }
 
-    /// The system slept until now. After a long sleep the connection may be dead: PINGREQ is due now, unless one is unanswered.
-    /// Signs of life count from now on, see ``MQTTEngine/setReadingPaused(_:at:)``.
-    mutating func systemSlept(since start: Int64, at now: Int64) {
-        if !isServer && pingSent == .max && now - start >= .longSleep { lastSent = min(lastSent, now - interval) }
-    }
-
     var deadline: Int64 {
         if isServer { return interval == 0 || readingPaused ? .max : lastSign.advanced(byNanoseconds: interval) }
         return min(pingDue, countDue)

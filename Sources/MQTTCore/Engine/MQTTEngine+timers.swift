@@ -99,9 +99,11 @@ extension MQTTEngine {
     }
 
     /// The system slept from `start` until now, and the connection may be dead without either side being notified. Nothing was
-    /// read meanwhile: every answer is awaited anew. After a long sleep a client with keep alive has ``nextDeadline`` now, and then
-    /// writes PINGREQ, unless one is unanswered or reading is paused.
-    package mutating func systemSlept(since start: Int64, at now: Int64) {
+    /// read meanwhile: every answer is awaited anew. After a long sleep a client with keep alive writes PINGREQ, unless one is
+    /// unanswered or reading is paused.
+    ///
+    /// - Parameter progress: as for ``handleTimeout(at:progress:into:)``, which follows.
+    package mutating func systemSlept(since start: Int64, at now: Int64, progress: OutputProgress) {
         defer { assert(checkInvariants()) }
         if phase == .connecting {
             connectDeadline = max(connectDeadline, now.advanced(byNanoseconds: options.value.connectTimeout))
@@ -109,7 +111,8 @@ extension MQTTEngine {
         guard !keepAlive.readingPaused else { return }
         setReadingPaused(true, at: start)
         setReadingPaused(false, at: now)
-        if phase == .connected { keepAlive.systemSlept(since: start, at: now) }
+        // At once: a message that is due now would count as what was sent last.
+        if phase == .connected, !isServer, now - start >= .longSleep { probe(progress, at: now) }
     }
 
     mutating func writePing(at now: Int64, _ progress: OutputProgress) {

@@ -182,8 +182,8 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
                     state.standsStill = true
                     machine.value.report(.began, into: afterLock)
                 }
-                if let start { machine.value.systemSlept(since: start, at: now) }
                 let progress = progress(state, streamProgress)
+                if let start { machine.value.systemSlept(since: start, at: now, progress: progress) }
                 machine.value.handleTimeout(at: now, progress: progress, into: afterLock)
                 if machine.value.outputCount == 0 && !state.sending { trimBuffers(&state) }
             }

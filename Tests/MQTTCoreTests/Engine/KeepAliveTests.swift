@@ -316,7 +316,7 @@ struct KeepAliveTests {
     private func sleep(_ pair: EnginePair, seconds: Double) {
         let start = pair.now
         pair.now += Int64(seconds * 1_000_000_000)
-        pair.client.engine.systemSlept(since: start, at: pair.now)
+        pair.client.engine.systemSlept(since: start, at: pair.now, progress: OutputProgress())
         pair.client.run { engine, effects in engine.handleTimeout(at: pair.now, into: &effects) }
     }
 
@@ -341,6 +341,20 @@ struct KeepAliveTests {
         #expect(pair.client.failure == nil)
         pair.advance(seconds: 0.1)
         #expect(pair.client.failure == .pingTimeout)
+    }
+
+    /// World 20261201000104: a message of a paced client was due when the system woke, and PINGREQ waited for a minute.
+    @Test func `what is due when the system wakes does not take the place of PINGREQ`() throws {
+        let pair = EnginePair(client: {
+            $0.keepAlive = 60
+            $0.maximumPublishesPerSecond = 1
+        })
+        try pair.connect()
+        for number in 0..<3 { try pair.publish("\(number)", qos: .atLeastOnce, token: UInt64(number + 1)) }
+        pair.settle()
+        sleep(pair, seconds: 100)
+        pair.settle()
+        #expect(pings(pair) == 1)
     }
 
     @Test func `a short sleep is no reason for PINGREQ`() throws {
@@ -412,7 +426,7 @@ struct KeepAliveTests {
         let start = pair.now
         pair.now += 1_000_000_000_000
         pair.server.run { engine, effects in
-            engine.systemSlept(since: start, at: pair.now)
+            engine.systemSlept(since: start, at: pair.now, progress: OutputProgress())
             engine.handleTimeout(at: pair.now, into: &effects)
         }
         pair.now += 14_900_000_000
