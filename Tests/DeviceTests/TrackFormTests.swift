@@ -405,14 +405,28 @@ struct TrackFormTests {
         Form(
             "a row without a fix", table("lat,lng,ts_ms", "0,1250,2000,3500") + ",,9\n",
             .corrected("1 row, line 6: the latitude '' is not a number")),
-        Form("zeros at the end", table("lat,lng,ts_ms", "0,1250,2000,3500") + "\0\0\0\0\n"),
+        Form("zeros at the end", plain + "\0\0\0\0\n"),
+        // A logger reserves space, and its power fails.
+        Form("a thousand thousand zeros at the end", plain + zeros), Form("as many blanks", plain + blanks + "\n"),
+        Form("zeros behind a row", String(plain.dropLast()) + zeros), Form("zeros before a row", gap(zeros)),
+        Form("lines of blanks between rows", gap(blanks + "\n" + blanks + "\r\n")),
+        Form("a long remark", gap("# " + long + "\n")),
+        Form("a long line", gap(long + "\n"), .corrected("Left out: 1 row, line 3: longer than 65536 bytes.")),
         Form(
-            "a header again", table("lat,lng,ts_ms", "0,1250,2000,3500") + "lat,lng,ts_ms\n",
-            .corrected("line 6: the latitude 'lat' is not a number")),
+            "two long lines, one at the end", gap(long + "\n") + "1,2," + long,
+            .corrected("Left out: 2 rows, first line 3: longer than 65536 bytes.")),
         Form(
-            "more bad rows than good ones", "1,2\n3,4\nx,1\ny,1\nz,1\n",
-            .refused("line 3: the latitude 'x' is not a number; 3 of 5 are bad")),
+            "text behind many blanks", plain + "45.004,13.004" + blanks + ",9\n",
+            .corrected("Left out: 1 row, line 6: longer than 65536 bytes.")),
     ]
+
+    private static let plain = table("lat,lng,ts_ms", "0,1250,2000,3500")
+    private static let zeros = String(repeating: "\0", count: 1_000_000)
+    private static let blanks = String(repeating: " ", count: 100_000)
+    private static let long = String(repeating: "x", count: 200_000)
+
+    /// The table with something between its first row and the next.
+    private static func gap(_ text: String) -> String { plain.replacing("\n45.001", with: "\n\(text)45.001") }
 
     private static func table(_ header: String, _ times: String) -> String {
         header + "\n"

@@ -51,7 +51,7 @@ package final class LiveSource<Value: Sendable>: Sendable {
         // A thread of its own: reading a pipe blocks.
         let thread = Thread {
             let name = "standard input"
-            var lines = LineReader(file, name: name)
+            var lines = LineReader(file)
             var format = Format()
             do throws(DeviceFailure) {
                 while let line = try lines.next() {

@@ -25,7 +25,7 @@ package enum RecordingLoader {
     }
 
     private static func open(_ path: String) throws(DeviceFailure) -> LineReader {
-        var lines = LineReader(try InputFile(path: path), name: path.printable)
+        var lines = LineReader(try InputFile(path: path))
         let start = try lines.peek(4)
         if start.starts(with: [0x1F, 0x8B]) {
             throw DeviceFailure(.dataError, "\(path.printable) is compressed with gzip: unpack it first, with gunzip")
