@@ -418,9 +418,31 @@ struct TrackFormTests {
         Form(
             "text behind many blanks", plain + "45.004,13.004" + blanks + ",9\n",
             .corrected("Left out: 1 row, line 6: longer than 65536 bytes.")),
+        // Encodings.
+        Form("a byte order mark", bytes: encode(plain, "UTF-8", mark: true)),
+        Form("CRLF", plain.replacing("\n", with: "\r\n")),
+        Form("UTF-16 with a mark", bytes: encode(named, "UTF-16LE", mark: true)),
+        Form("big-endian UTF-16 with a mark", bytes: encode(named, "UTF-16BE", mark: true)),
+        Form("UTF-16 without a mark", bytes: encode(named, "UTF-16LE", mark: false)),
+        Form("big-endian UTF-16 without a mark", bytes: encode(named, "UTF-16BE", mark: false)),
+        Form("a name in UTF-8", named), Form("a name in Latin-1", bytes: encode(named, "ISO-8859-1", mark: false)),
+        Form(
+            "units in Latin-1",
+            bytes: encode(table("Lat (°),Lng (°),Time [ms]", "0,1250,2000,3500"), "ISO-8859-1", mark: false)),
+        Form(
+            "a position that is no text", bytes: Array(plain.utf8) + [0xFF, 0x2C, 0x39, 0x0A],
+            .corrected("1 row, line 6: the latitude 'ÿ' is not a number")),
+        Form(
+            "a header again", table("lat,lng,ts_ms", "0,1250,2000,3500") + "lat,lng,ts_ms\n",
+            .corrected("line 6: the latitude 'lat' is not a number")),
+        Form(
+            "more bad rows than good ones", "1,2\n3,4\nx,1\ny,1\nz,1\n",
+            .refused("line 3: the latitude 'x' is not a number; 3 of 5 are bad")),
     ]
 
     private static let plain = table("lat,lng,ts_ms", "0,1250,2000,3500")
+    /// With a column that is not needed.
+    private static let named = plain.replacing("\n", with: ",Zürich\n")
     private static let zeros = String(repeating: "\0", count: 1_000_000)
     private static let blanks = String(repeating: " ", count: 100_000)
     private static let long = String(repeating: "x", count: 200_000)
@@ -446,6 +468,12 @@ struct TrackFormTests {
         #expect(log.offsets == Self.offsets)
         let degrees = try motions("Pitch (deg),Roll (deg),Yaw (deg)\n180,-90,0\n180,-90,0\n")
         #expect(degrees.values[0] == Attitude(pitch: .pi, roll: -.pi / 2, yaw: 0))
+        let latin = try withFile(
+            bytes: Self.encode("Pitch (°),Roll (°),Yaw (°)\n180,0,0\n180,0,0\n", "ISO-8859-1", mark: false)
+        ) {
+            try RecordingLoader.motions(path: $0)
+        }
+        #expect(latin.values[0] == Attitude(pitch: .pi, roll: 0, yaw: 0))
         let gap = try motions("t,pitch,roll,yaw\n0,1,1,1\n1,x,1,1\nnow,1,1,1\n")
         #expect(gap.count == 2)
         #expect(gap.note?.hasPrefix("Left out: 1 row, line 3: the pitch 'x' is not a number; 1 time, line 4: ") == true)

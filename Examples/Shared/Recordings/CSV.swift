@@ -37,10 +37,7 @@ enum CSVRow {
                 while let last = field.last, isBlank(last) { field.removeLast() }
                 rest = rest[end...]
             }
-            guard let text = String(validating: field, as: UTF8.self) else {
-                throw RowProblem(message: "not UTF-8 text")
-            }
-            fields.append(text)
+            fields.append(String(recorded: field))
             guard rest.popFirst() != nil else { return fields }
         }
     }

@@ -37,6 +37,15 @@ struct LineReader {
         return Array(buffer[start...])
     }
 
+    /// Whether it begins like UTF-16, in which no LF can be found.
+    mutating func isUTF16() throws(DeviceFailure) -> Bool { String(utf16: Array(try peek(2))) != nil }
+
+    /// Puts UTF-8 with its byte order mark in the place of UTF-16, for which all of the file is read.
+    mutating func decodeUTF16() throws(DeviceFailure) {
+        buffer = [0xEF, 0xBB, 0xBF] + Array((String(utf16: try rest()) ?? "").utf8)
+        (start, searched) = (0, 0)
+    }
+
     mutating func next() throws(DeviceFailure) -> Line? {
         while true {
             if let end = buffer[searched...].firstIndex(of: UInt8(ascii: "\n")) {

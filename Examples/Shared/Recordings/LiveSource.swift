@@ -54,6 +54,10 @@ package final class LiveSource<Value: Sendable>: Sendable {
             var lines = LineReader(file)
             var format = Format()
             do throws(DeviceFailure) {
+                guard try !lines.isUTF16() else {
+                    throw DeviceFailure(
+                        .dataError, "\(name) is UTF-16: convert it first, with iconv -f UTF-16 -t UTF-8")
+                }
                 while let line = try lines.next() {
                     guard let value = try RecordingLoader.row(line, &format, name: name) else { continue }
                     source.send(complete(value))

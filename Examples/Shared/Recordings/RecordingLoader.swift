@@ -33,6 +33,7 @@ package enum RecordingLoader {
         if start.starts(with: [0x50, 0x4B, 3, 4]) {
             throw DeviceFailure(.dataError, "\(path.printable) is a ZIP archive: unpack it first, with unzip")
         }
+        if try lines.isUTF16() { try lines.decodeUTF16() }
         return lines
     }
 
@@ -78,8 +79,8 @@ package enum RecordingLoader {
 
     /// Whether the first character is `<`, in any encoding.
     private static func isXML(_ start: ArraySlice<UInt8>) -> Bool {
-        // UTF-16 has zeros between the characters.
-        let marks: [UInt8] = [0xEF, 0xBB, 0xBF, 0xFF, 0xFE, 0x20, 0x09, 0x0A, 0x0D, 0]
+        // Zeros stand where nothing was written.
+        let marks: [UInt8] = [0xEF, 0xBB, 0xBF, 0x20, 0x09, 0x0A, 0x0D, 0]
         return start.first { !marks.contains($0) } == UInt8(ascii: "<")
     }
 }
