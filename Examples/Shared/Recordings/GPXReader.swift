@@ -169,7 +169,8 @@ struct GPXReader {
             point = try Fix(wrapping: coordinate("lat", "latitude"), coordinate("lon", "longitude"))
         } catch {
             point = nil
-            points[kind, default: Rows(step: LocationCSV.step, unit: "point")].add(error.message, line: pointLine)
+            points[kind, default: Rows(step: LocationCSV.step, unit: "point")].leftOut
+                .add(.point, error.message, line: pointLine)
         }
     }
 

@@ -27,6 +27,11 @@ struct LeftOut: Sendable {
 
     func problem(_ kind: Kind) -> String? { entries[kind].map { "line \($0.line): \($0.problem)" } }
 
+    /// How much it is.
+    var count: Int { entries.values.reduce(0) { $0 + $1.count } }
+
+    func count(_ kind: Kind) -> Int { entries[kind]?.count ?? 0 }
+
     mutating func merge(_ other: LeftOut) {
         entries.merge(other.entries) { one, other in
             let first = one.line <= other.line ? one : other
@@ -68,9 +73,8 @@ struct Rows<Value: RecordedValue>: Sendable {
     }
 
     private var rows: [Row] = []
-    private var badCount = 0
     private let unit: String
-    private var leftOut: LeftOut
+    var leftOut: LeftOut
     /// Nanoseconds between rows without times.
     private let step: Int64
 
@@ -85,6 +89,7 @@ struct Rows<Value: RecordedValue>: Sendable {
     var isEmpty: Bool { rows.isEmpty }
     /// Whether there is no row at all.
     var isVoid: Bool { rows.isEmpty && badCount == 0 }
+    private var badCount: Int { leftOut.count(.point) }
     var count: Int { rows.count }
 
     /// Whether there are two or more, each with a time that is not before the one above it.
@@ -100,14 +105,6 @@ struct Rows<Value: RecordedValue>: Sendable {
             row.forgetTime()
         }
         rows.append(row)
-    }
-
-    mutating func add(time problem: String, line: Int) { leftOut.add(.time, problem, line: line) }
-
-    /// A row that is no value.
-    mutating func add(_ problem: String, line: Int) {
-        badCount += 1
-        leftOut.add(.point, problem, line: line)
     }
 
     /// - Throws: `.dataError` with the line of the first bad row if fewer than two are good, or more are bad than good.
