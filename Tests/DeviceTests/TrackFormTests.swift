@@ -310,6 +310,22 @@ struct TrackFormTests {
         try check(form)
     }
 
+    private static let badTracks = [
+        ("", nil), (points[0], "1 point, line 2: it is of a track with too few good points."),
+        ("<trkpt/>", "1 point, line 2: a trkpt without lat and lon."),
+        (points[0] + "<trkpt/><trkpt/>", "3 points, first line 3: a trkpt without lat and lon."),
+        (points[0] + points[1] + "<trkpt/><trkpt/><trkpt/>", "5 points, first line 4: a trkpt without lat and lon."),
+    ]
+
+    @Test(arguments: badTracks) func `a track that cannot be replayed hides no route`(points: String, note: String?)
+        throws
+    {
+        let route = (0..<4).map { Self.point($0, "rtept", "plain") }.joined()
+        let file = "<gpx><trk><trkseg>\n\(points)</trkseg></trk><rte>\(route)</rte></gpx>"
+        let track = try check(Form("a route", file, note.map { .corrected("Left out: \($0)") } ?? .read))
+        #expect(track?.note == note.map { "Left out: \($0)" })
+    }
+
     @Test func `as many bad points as good ones are left out`() throws {
         let bad = "<trkpt lat=\"99\" lon=\"0\"/>"
         let track = try withFile(Self.file([Self.points[0], bad, Self.points[1], bad])) {

@@ -98,6 +98,18 @@ struct Rows<Value: RecordedValue>: Sendable {
             && zip(rows, rows.dropFirst()).allSatisfy { ($0.time ?? 0) <= ($1.time ?? 0) }
     }
 
+    /// Whether two or more are good, and no more are bad.
+    var isGood: Bool { rows.count >= 2 && badCount <= rows.count }
+
+    /// What was left out, with the good rows, where others of the file are used in the place of these.
+    var leftOutAsAWhole: LeftOut {
+        var leftOut = leftOut
+        for row in rows {
+            leftOut.add(.point, "it is of a track with too few good \(unit)s", line: row.line)
+        }
+        return leftOut
+    }
+
     mutating func add(_ value: Value, at time: Timestamp?, line: Int) {
         var row = Row(value: value, time: time?.nanoseconds, line: line)
         if let time, !time.isPlausible {
@@ -113,7 +125,7 @@ struct Rows<Value: RecordedValue>: Sendable {
     {
         var leftOut = leftOut
         if let more { leftOut.merge(more) }
-        guard rows.count >= 2, badCount <= rows.count else {
+        guard isGood else {
             let problem = leftOut.problem(.point) ?? leftOut.first
             guard let problem else {
                 throw DeviceFailure(
