@@ -11,8 +11,10 @@ public struct PEMSource: Sendable, Hashable {
     }
     let kind: Kind
 
-    /// The path of a file, read for each connection.
-    public static func file(_ path: String) -> PEMSource { PEMSource(kind: .file(ByteKey(path))) }
+    /// The path of a file, read for each connection. A relative one starts from the working directory at the moment of this call.
+    public static func file(_ path: String) -> PEMSource {
+        PEMSource(kind: .file(ByteKey(FileSystem.absolute(path))))
+    }
     /// The text itself, from `-----BEGIN` on.
     public static func text(_ text: String) -> PEMSource { PEMSource(kind: .text(ByteKey(text))) }
     /// What a file would hold.

@@ -62,4 +62,29 @@ struct PEMSourceTests {
         }
         #expect(error?.message.contains("in line 1 has no '-----END") == true, "\(error as Any)")
     }
+
+    /// In a process of its own, since all threads share the working directory.
+    @Test func `files with relative paths stay the same when the process changes its working directory`() async {
+        await #expect(processExitsWith: .success) {
+            let scratch = try ScratchDirectory("pem")
+            let files = FileManager.default
+            for name in ["a", "b"] { try scratch.makeDirectory(name) }
+            try files.copyItem(
+                atPath: Certificates().authority.certificate, toPath: scratch.file("a/authority.pem"))
+            guard files.changeCurrentDirectoryPath(scratch.file("a")) else { exit(2) }
+            var options = TLSOptions()
+            options.implementation = .openSSL
+            options.trust = .authorities([.file("authority.pem")])
+            #if DEBUG
+                options.keyLogFile = "keys.log"
+            #endif
+            guard files.changeCurrentDirectoryPath(scratch.file("b")) else { exit(3) }
+            try options.check()
+            #if DEBUG
+                guard files.fileExists(atPath: scratch.file("a/keys.log")) else { exit(4) }
+            #endif
+            guard try files.contentsOfDirectory(atPath: scratch.file("b")) == [] else { exit(5) }
+            exit(0)
+        }
+    }
 }
