@@ -398,6 +398,7 @@ package final class SimulatedWorld: LoopWorld {
     package func sleeps(until time: Int64) {
         state.withLock {
             $0.sleep = $0.now..<time
+            $0.now = time
             $0.timeAsleep += Int64($0.sleep.count)
         }
     }
