@@ -241,14 +241,14 @@ final class InterfaceStage: Sendable {
     func retrying<Result>(
         _ what: String, _ body: () async throws(MQTTError) -> Result
     ) async throws -> Result {
-        let start = world.clock.now
+        let start = world.timeAwake
         let watching = world.watch(what, for: .seconds(900))
         defer { watching.cancel() }
         while true {
             do throws(MQTTError) {
                 return try await body()
             } catch {
-                let time = start.duration(to: world.clock.now)
+                let time = world.timeAwake - start
                 world.note("\(what): \(error.code)")
                 let passes = [.timedOut, .connectionLost, .notConnected, .sessionLost].contains(error.code)
                 try world.require(passes && time < .seconds(400), "\(what) fails after \(time): \(error)")

@@ -215,14 +215,14 @@ final class STOMPStage: Sendable {
 
     /// Repeats what fails for a reason that passes, as an app does.
     func retrying<Result>(_ what: String, _ body: () async throws -> Result) async throws -> Result {
-        let start = world.clock.now
+        let start = world.timeAwake
         let watching = world.watch(what, for: .seconds(900))
         defer { watching.cancel() }
         while true {
             do {
                 return try await body()
             } catch {
-                let time = start.duration(to: world.clock.now)
+                let time = world.timeAwake - start
                 world.note("\(what): \(error)")
                 try world.require(mayFail(error) && time < .seconds(400), "\(what) fails after \(time): \(error)")
                 try await world.clock.sleep(for: .milliseconds(500))
