@@ -106,7 +106,9 @@ extension MQTTEngine {
     package mutating func systemSlept(since start: Int64, at now: Int64, progress: OutputProgress) {
         defer { assert(checkInvariants()) }
         if phase == .connecting {
-            connectDeadline = max(connectDeadline, now.advanced(byNanoseconds: options.value.connectTimeout))
+            // An attempt that has begun before is likely to be dead, and the next one is made at once.
+            let patience = min(options.value.connectTimeout, options.value.pingTimeout)
+            connectDeadline = max(connectDeadline, now.advanced(byNanoseconds: patience))
         }
         guard !keepAlive.readingPaused else { return }
         setReadingPaused(true, at: start)

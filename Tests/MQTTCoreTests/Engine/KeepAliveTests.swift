@@ -408,8 +408,11 @@ struct KeepAliveTests {
         #expect(paused.client.failure == nil)
     }
 
-    @Test func `after a sleep CONNACK is awaited anew`() throws {
-        let pair = EnginePair(client: { $0.connectTimeout = 10_000_000_000 })
+    @Test func `after a sleep CONNACK is awaited for pingTimeout`() throws {
+        let pair = EnginePair(client: {
+            $0.connectTimeout = 30_000_000_000
+            $0.pingTimeout = 10_000_000_000
+        })
         pair.serverAnswers = false
         try pair.open()
         pair.settle()
