@@ -253,8 +253,10 @@ extension MQTTInterface {
             let asPublished = stage.is5 && Bool.random(using: &random)
             try await sender.publish("old", to: "\(topic)/r", qos: .exactlyOnce, retain: true)
             try await sender.publish("kept", to: "\(topic)/r", qos: .exactlyOnce, retain: true)
+            var attempts = 0
             let messages = try await stage.retrying("subscribing to \(topic)/#") { () async throws(MQTTError) in
-                try await receiver.subscribe(
+                attempts += 1
+                return try await receiver.subscribe(
                     to: "\(topic)/#", qos: .exactlyOnce, retainAsPublished: asPublished,
                     retainHandling: stage.is5 ? handling : .sendAtSubscribe)
             }
@@ -267,6 +269,8 @@ extension MQTTInterface {
             let retained = read.filter { $0.isRetained && !(asPublished && $0.text == "new") }.map { $0.text ?? "" }
             let live = read.filter { $0.text == "new" && (asPublished || !$0.isRetained) }
             let isWanted = !stage.is5 || handling != .doNotSend
+            // A call that ended without an answer may have made the subscription, which then is not new.
+            if stage.is5, handling == .sendIfNew, attempts > 1, retained.isEmpty { return }
             stage.require(
                 isWanted ? retained.first == "kept" : retained.allSatisfy { $0 == "" },
                 "\(topic) received the retained messages \(retained) with \(handling)")
