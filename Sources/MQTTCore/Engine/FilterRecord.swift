@@ -82,6 +82,15 @@ struct FilterRecord: Sendable, Equatable {
         case unsubscribe
     }
 
+    /// What a session store has of the filter.
+    enum Note: Sendable, Equatable {
+        case nothing
+        /// The server may have it for a subscription, which the next process may take over.
+        case wanted
+        /// The subscription has ended, and the server may have it still.
+        case ended
+    }
+
     typealias RetainHandling = MQTTSubscriptionRequest.RetainHandling
 
     private(set) var wanted = Wanted.none
@@ -97,6 +106,11 @@ struct FilterRecord: Sendable, Equatable {
     private(set) var properties = MQTTProperties()
     /// Whether the server may have the filter without an identifier of this process.
     private(set) var mayLackIdentifier: Bool
+    /// What the session store has, with the ticket of that record.
+    private(set) var noted = Note.nothing
+    private var ticket: UInt64 = 0
+    /// Whether the next process is not to take it over: the topic of replies to this one.
+    var isTemporary = false
     /// Increases with each filter that is wanted anew; filters are subscribed in this order.
     var number: UInt64 = 0
 
@@ -104,6 +118,13 @@ struct FilterRecord: Sendable, Equatable {
     init(mayBeHeld: Bool) {
         server = mayBeHeld ? .unknown(isOlder: true) : .absent
         mayLackIdentifier = mayBeHeld
+    }
+
+    /// A filter of an earlier process.
+    init(restored note: Note) {
+        self.init(mayBeHeld: true)
+        wanted = note == .ended ? .none : .unclaimed
+        noted = note
     }
 
     // MARK: What follows
@@ -154,10 +175,32 @@ struct FilterRecord: Sendable, Equatable {
         return asked.identifier == 0 && wanted.identifier != 0
     }
 
-    /// Whether there is nothing to remember.
-    var isOver: Bool {
+    private var isHeld: Bool { if case .holds = server { true } else { false } }
+
+    /// Whether it is neither wanted nor at the server.
+    var isGone: Bool {
         if case .options = wanted { return false }
         return server == .absent && inFlight == .none
+    }
+
+    /// Whether there is nothing to remember.
+    var isOver: Bool { isGone && noted == .nothing }
+
+    /// What the store is to have. A filter that the server cannot have yet is noted when SUBSCRIBE is due.
+    func note(isDue: Bool) -> Note {
+        if isGone { return .nothing }
+        switch wanted {
+        case .none: return .ended
+        case .unclaimed, .options:
+            if noted == .nothing, !isDue, !isHeld { return .nothing }
+            return isTemporary ? .ended : .wanted
+        }
+    }
+
+    /// Whether SUBSCRIBE waits until the store has what it was given.
+    func waitsForStore(through ticket: UInt64) -> Bool {
+        guard case .options = wanted else { return false }
+        return noted != .nothing && self.ticket > ticket
     }
 
     /// The Retain Handling of the SUBSCRIBE that is due. A server that holds the filter repeats its retained messages only if
@@ -204,6 +247,12 @@ struct FilterRecord: Sendable, Equatable {
         if case .late = server { server = .unknown(isOlder: false) }
     }
 
+    /// The server may hold it after all: somebody asks to unsubscribe it.
+    mutating func doubt() {
+        server = .unknown(isOlder: true)
+        mayLackIdentifier = true
+    }
+
     /// The client stops: what the server holds may be wanted again. What was only asked for is not wanted any more.
     mutating func stop() {
         switch server {
@@ -212,6 +261,35 @@ struct FilterRecord: Sendable, Equatable {
             asking = nil
         case .absent, .unknown(isOlder: false): unwant(MQTTProperties())
         }
+    }
+
+    // MARK: The store
+
+    /// The store was given a record of it.
+    mutating func setNoted(_ note: Note, ticket: UInt64) { (noted, self.ticket) = (note, ticket) }
+
+    /// The store was opened again, perhaps after another client has used it.
+    ///
+    /// - Parameter persistedTicket: that of the newest record that was stored before.
+    mutating func reopened(_ stored: Note, persistedTicket: UInt64) {
+        switch wanted {
+        case .options: break
+        // The store was not given this end, or has failed.
+        case .none where noted != .ended || ticket > persistedTicket: break
+        case .none, .unclaimed:
+            wanted = stored == .wanted ? .unclaimed : .none
+            if stored == .nothing { server = .absent }
+        }
+        switch (server, stored) {
+        case (.absent, .nothing): break
+        case (.holds(var holding), .wanted):
+            // The other client may have asked for it without this identifier.
+            holding.asked.identifier = 0
+            server = .holds(holding)
+            mayLackIdentifier = true
+        default: doubt()
+        }
+        setNoted(stored, ticket: 0)
     }
 
     // MARK: What happened

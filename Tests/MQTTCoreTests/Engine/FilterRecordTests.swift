@@ -267,6 +267,108 @@ struct FilterRecordTests {
         }
     }
 
+    // MARK: The store
+
+    private static let notes: [FilterRecord.Note] = [.nothing, .wanted, .ended]
+
+    /// Whether the server may have the filter because of this process.
+    private static func mayBeThere(_ record: FilterRecord) -> Bool {
+        if record.inFlight != .none { return true }
+        switch record.server {
+        case .absent: return false
+        case .holds, .late, .unknown: return true
+        }
+    }
+
+    /// The process dies after any event in any state, and the store has what it was given by then.
+    @Test func `the next process knows each filter that the server may have, and which of them ended`() {
+        var count = 0
+        for start in Self.allStates() {
+            for event in Event.allCases where Self.isPossible(event, start) {
+                // What is in flight was noted.
+                for note in Self.notes where note != .nothing || start.inFlight == .none {
+                    var record = start
+                    record.setNoted(note, ticket: 1)
+                    // What is due leaves after its record only.
+                    let isDue = event == .written && record.next(.identifiers) == .subscribe
+                    record.setNoted(record.note(isDue: isDue), ticket: 2)
+                    Self.apply(event, to: &record)
+                    record.setNoted(record.note(isDue: false), ticket: 3)
+                    let name = "\(Self.text(start)), \(note), \(event): \(Self.text(record)), \(record.noted)"
+                    count += 1
+                    // An earlier process may have had what this one was never granted, and did not note it.
+                    if record.noted == .nothing {
+                        let isKnown = note == .nothing && record.server != .absent
+                        #expect(record.isGone || !Self.mayBeThere(record) || isKnown, "\(name)")
+                        continue
+                    }
+                    #expect(!record.isGone, "\(name)")
+                    var next = FilterRecord(restored: record.noted)
+                    let isEnded = record.wanted == FilterRecord.Wanted.none
+                    #expect((next.next(.identifiers) == .unsubscribe) == isEnded, "\(name)")
+                    #expect((next.wanted == .unclaimed) == !isEnded, "\(name)")
+                    #expect(next.note(isDue: true) == record.noted, "\(name)")
+                    next.sessionIsAbsent()
+                    #expect(next.isGone && !next.isOver && next.note(isDue: false) == .nothing, "\(name)")
+                    next.setNoted(.nothing, ticket: 4)
+                    #expect(next.isOver, "\(name)")
+                }
+            }
+        }
+        #expect(count > 1800, "\(count)")
+    }
+
+    @Test func `SUBSCRIBE waits for its own record`() {
+        var record = FilterRecord(mayBeHeld: false)
+        record.want(Self.lower, .sendAtSubscribe, [])
+        // A process that ends before has asked for nothing.
+        #expect(record.note(isDue: false) == .nothing)
+        #expect(record.note(isDue: true) == .wanted && !record.waitsForStore(through: 0))
+        record.setNoted(.wanted, ticket: 3)
+        #expect(record.waitsForStore(through: 2) && !record.waitsForStore(through: 3))
+        record.unwant([])
+        record.setNoted(.nothing, ticket: 4)
+        record = FilterRecord(restored: .ended)
+        record.want(Self.lower, .sendAtSubscribe, [])
+        // Or else the next process would unsubscribe what is wanted again.
+        #expect(record.note(isDue: false) == .wanted)
+        // The topic of replies to one process is of no use to the next.
+        record.isTemporary = true
+        #expect(record.note(isDue: false) == .ended)
+        record.setNoted(.ended, ticket: 5)
+        #expect(record.waitsForStore(through: 4) && !record.waitsForStore(through: 5))
+    }
+
+    @Test func `a store that another client may have used decides about what nobody wants`() {
+        for start in Self.allStates() where start.inFlight == .none {
+            for note in Self.notes {
+                for (ticket, persistedTicket) in [(1, 1), (2, 1)] as [(UInt64, UInt64)] {
+                    for stored in Self.notes {
+                        var record = start
+                        record.setNoted(note, ticket: ticket)
+                        record.reopened(stored, persistedTicket: persistedTicket)
+                        let name = "\(Self.text(start)), \(note) \(ticket), \(stored): \(Self.text(record))"
+                        #expect(record.noted == stored && !record.waitsForStore(through: 0), "\(name)")
+                        // The store was not given its end.
+                        let isOwnEnd =
+                            start.wanted == FilterRecord.Wanted.none && (note != .ended || ticket > persistedTicket)
+                        switch start.wanted {
+                        case .options: #expect(record.wanted == start.wanted, "\(name)")
+                        case .none where isOwnEnd: #expect(record.wanted == start.wanted, "\(name)")
+                        case .none, .unclaimed:
+                            let wanted = stored == .wanted ? .unclaimed : FilterRecord.Wanted.none
+                            #expect(record.wanted == wanted, "\(name)")
+                            #expect(record.isGone == (stored == .nothing), "\(name)")
+                        }
+                        if stored != .nothing { #expect(Self.mayBeThere(record), "\(name)") }
+                        // What this client was granted is there only if the other one kept it.
+                        if case .holds = record.server { #expect(stored == .wanted, "\(name)") }
+                    }
+                }
+            }
+        }
+    }
+
     @Test func `the packet that is due in each state`() {
         var due: [String: [String]] = [:]
         for record in Self.allStates() where record.inFlight == .none {
