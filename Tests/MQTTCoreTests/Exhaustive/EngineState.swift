@@ -119,7 +119,7 @@ extension FilterTable {
             switch record.server {
             case .absent: writer.put(0)
             case .holds(let holding): writer.put(holding.isConfirmed ? 1 : 2)
-            case .unknown(let isOlder): writer.put(isOlder ? 3 : 5)
+            case .unknown(let isOlder, _): writer.put(isOlder ? 3 : 5)
             case .late: writer.put(4)
             }
             writer.put(record.refused != nil, first.contains(key))
