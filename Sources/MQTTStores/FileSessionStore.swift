@@ -77,7 +77,8 @@ public final class FileSessionStore: SessionStore {
         var spare: [UInt8] = []
     }
 
-    /// The directory. It is created when the store is opened, together with its parents.
+    /// The directory. A relative one starts from the working directory at the moment when the store is made, and this is its
+    /// path from the root on. It is created when the store is opened, together with its parents.
     public let directory: String
     private let options: Options
     private let state = Lock(State())
@@ -93,7 +94,7 @@ public final class FileSessionStore: SessionStore {
         directory: String, options: Options = Options(),
         syncingDirectories sync: @escaping @Sendable (any OpenDirectory) throws -> Void
     ) {
-        self.directory = directory
+        self.directory = FileSystem.absolute(directory)
         self.options = options
         self.sync = sync
     }

@@ -24,8 +24,8 @@ package final class SimulatedDisk: Disk {
         var files: [Int: File] = [:]
         var names: [String: Int] = [:]
         var syncedNames: [String: Int] = [:]
-        var directories: Set<String> = ["", "/", "."]
-        var syncedDirectories: Set<String> = ["", "/", "."]
+        var directories = roots
+        var syncedDirectories = roots
         var lastFile = 0
         /// The owner of a lock.
         var owners: [String: ObjectIdentifier] = [:]
@@ -35,6 +35,9 @@ package final class SimulatedDisk: Disk {
     }
 
     private let state: Lock<State>
+
+    /// What nobody has to make: the working directory among them, from which a store with a relative path starts.
+    private static var roots: Set<String> { ["", "/", ".", Directory.parent(of: FileSystem.absolute("store"))] }
 
     init(random: SplitMix) { state = Lock(State(random: random)) }
 

@@ -69,11 +69,12 @@ package final class SimulatedLink: @unchecked Sendable {
     ///
     /// PINGREQ leaves after a minute of reading without a packet from the server, and its answer may take ten seconds; from
     /// then on as long as the server takes bytes that were written before PINGREQ, which the client looks at every ten
-    /// seconds.
+    /// seconds. After a sleep of the system everything begins anew, and a long one ends with PINGREQ.
     var overdueTime: Int64 {
         guard let diedAt else { return 0 }
         let due = max(
             max(diedAt, client.readsSince).advanced(byNanoseconds: Self.keepAlive + Self.pingTimeout),
+            world.wokeAt.advanced(byNanoseconds: (world.sleptLong ? 0 : Self.keepAlive) + Self.pingTimeout),
             up.lastProgress.advanced(byNanoseconds: 2 * Self.pingTimeout))
         return max(0, world.now - due)
     }

@@ -59,6 +59,9 @@ package final class SimulatedWorld: LoopWorld {
         /// Of the clients of this world, and what they said when it failed.
         var descriptions: [@Sendable () -> String?] = []
         var clients: [String]?
+        /// The last sleep of the system, and for how long it has slept in all.
+        var sleep: Range<Int64> = 0..<0
+        var timeAsleep: Int64 = 0
         /// By how many milliseconds the time of day was set forward.
         var clockChange: Int64 = 0
         var isActive = false
@@ -390,6 +393,21 @@ package final class SimulatedWorld: LoopWorld {
     }
 
     var now: Int64 { state.withLock { $0.now } }
+
+    /// The system of the clients and brokers falls asleep, and wakes at this time.
+    package func sleeps(until time: Int64) {
+        state.withLock {
+            $0.sleep = $0.now..<time
+            $0.now = time
+            $0.timeAsleep += Int64($0.sleep.count)
+        }
+    }
+
+    package var timeAsleep: Duration { .nanoseconds(state.withLock { $0.timeAsleep }) }
+
+    var wokeAt: Int64 { state.withLock { $0.sleep.upperBound } }
+    /// Whether the last sleep was so long that connections are checked after it.
+    var sleptLong: Bool { state.withLock { Int64($0.sleep.count) >= .longSleep } }
 
     /// Bytes that each direction of a connection holds.
     var capacity: Int { state.withLock { $0.network.capacity } }

@@ -179,7 +179,7 @@ public final class Simulation: Sendable {
     ///   - losingPower: whether the machine ends too: what the store has not forced to the disk is lost, but for a part.
     public func endProcess(usingStoreIn directory: String, losingPower: Bool = false) {
         note("the process ends that uses \(directory)\(losingPower ? ", with a loss of power" : "")")
-        world.disk.endProcess(using: directory, losingPower: losingPower)
+        world.disk.endProcess(using: FileSystem.absolute(directory), losingPower: losingPower)
     }
 
     /// Sets what the app does where the plan contains one of ``SimulationOptions/acts``. The generator is the entry's own.

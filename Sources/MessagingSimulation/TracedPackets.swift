@@ -106,7 +106,7 @@ struct TracedPackets {
 
     private static func text(of frame: STOMPFrame) -> String {
         let headers = frame.headers.fields.prefix(8).map { field in
-            field.name == "passcode" ? "passcode:•••" : "\(field.name):\(OneLine.text(field.value, limit: 60))"
+            "\(field.name):\(field.isSecret ? "•••" : OneLine.text(field.value, limit: 60))"
         }
         let body = frame.body.isEmpty ? "" : " " + OneLine.payload(frame.body[...])
         return "\(frame.command) \(headers.joined(separator: " "))\(body)"

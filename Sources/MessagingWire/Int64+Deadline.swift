@@ -7,4 +7,8 @@ extension Int64 {
         if overflow { return span < 0 ? .min : .max }
         return sum
     }
+
+    /// A sleep of the system from which on a connection may be dead and the network another, in nanoseconds. Phones and small
+    /// devices sleep for seconds all the time.
+    package static var longSleep: Int64 { 30_000_000_000 }
 }

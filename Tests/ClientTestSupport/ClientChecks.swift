@@ -149,6 +149,48 @@ package enum ClientChecks {
         await brokers.1.stop()
     }
 
+    // MARK: Sleep
+
+    /// When the system wakes, a client keeps a connection that is alive, and leaves one that is dead.
+    ///
+    /// - Parameters:
+    ///   - client: its `initialDelay` is an hour, without jitter.
+    ///   - patience: how long the server is waited for.
+    package static func sleep<Client: MessagingClient>(
+        of client: Client, _ broker: LoopbackBroker, _ clock: ManualClock, patience: Duration
+    ) async throws {
+        try await client.connect()
+        for seconds in [2, 60, 86_400] {
+            await clock.letSystemSleep(for: .seconds(seconds))
+            await clock.advance(by: patience + .seconds(20))
+            #expect(client.state.isConnected && broker.statistics.connections == 1)
+        }
+        // The link breaks silently while the system sleeps.
+        await broker.freeze()
+        await clock.letSystemSleep(for: .seconds(3_600))
+        await clock.advance(by: patience - .milliseconds(100))
+        #expect(client.state.isConnected)
+        await clock.advance(by: .milliseconds(200))
+        #expect(!client.state.isConnected)
+        await broker.thaw()
+        await clock.advance(by: .seconds(10))
+        #expect(client.state.isConnected)
+        // The client waits, for longer than this test takes, while the system sleeps.
+        broker.changeFaults { $0.refusesConnections = true }
+        await broker.dropAllConnections()
+        await clock.advance(by: .seconds(10))
+        let attempts = broker.statistics.connections
+        broker.changeFaults { $0.refusesConnections = false }
+        await clock.advance(by: .seconds(60))
+        #expect(!client.state.isConnected && broker.statistics.connections == attempts)
+        await clock.letSystemSleep(for: .seconds(2))
+        #expect(!client.state.isConnected && broker.statistics.connections == attempts)
+        await clock.letSystemSleep(for: .seconds(30))
+        #expect(client.state.isConnected)
+        await client.disconnect()
+        await broker.stop()
+    }
+
     // MARK: Credentials
 
     /// A gateway that answers the WebSocket handshake with 401 or 403: a provider is asked once more at once, with
@@ -373,6 +415,27 @@ package enum ClientChecks {
         #expect(await changes.next() == .ended(after: 20_000_000_000))
         await thaw()
         await client.disconnect()
+    }
+
+    /// A sender waits for room in the outbox, while the client reads nothing because of a full buffer: it learns why. Returns
+    /// its error.
+    ///
+    /// - Parameters:
+    ///   - client: reads nothing.
+    ///   - requestTimeout: that of the client.
+    ///   - send: sends a payload, see ``standstill(of:clock:freeze:thaw:standstill:send:)``.
+    package static func fullOutbox(
+        _ broker: LoopbackBroker, _ clock: ManualClock, requestTimeout: Duration,
+        send: @escaping @Sendable ([UInt8]) async throws -> Void
+    ) async throws -> (any Error)? {
+        await broker.freeze()
+        let sending = Task(executorPreference: clock.loop) {
+            for _ in 0..<6 { try await send([UInt8](repeating: 7, count: 3 << 20)) }
+        }
+        await clock.advance(by: requestTimeout)
+        let error = await #expect(throws: (any Error).self) { try await sending.value(within: .patience, "a sender") }
+        await broker.thaw()
+        return error
     }
 
     /// A way to servers on which every attempt fails.

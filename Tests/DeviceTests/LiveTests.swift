@@ -15,7 +15,7 @@ struct LiveTests {
 
     @Test func rowsArriveAsTheyAreWritten() async throws {
         let (write, read, pipe) = try pipe()
-        let source = LiveSource.locations(read)
+        let source = LiveSource.locations(read) { Issue.record("\($0)") }
         try write.write(contentsOf: Data("lat,lng\n1,2\n3,".utf8))
         #expect(try await source.next()?.longitude == 2)
         try write.write(contentsOf: Data("4\n5,6".utf8))
@@ -29,7 +29,7 @@ struct LiveTests {
 
     @Test func aLiveFixWithoutATimeHasTheTimeWhenItWasRead() async throws {
         let (write, read, pipe) = try pipe()
-        let source = LiveSource.locations(read)
+        let source = LiveSource.locations(read) { Issue.record("\($0)") }
         let before = Timestamp.now()
         try write.write(contentsOf: Data("1,2\n1,2,2014-03-13T17:19:05+01:00\n".utf8))
         let fix = try #require(try await source.next())
@@ -40,15 +40,71 @@ struct LiveTests {
         withExtendedLifetime(pipe) {}
     }
 
-    @Test func aMalformedRowEndsTheSourceAfterTheRowsBeforeIt() async throws {
+    private final class Notes: Sendable {
+        let lines = Watched<[String]>([])
+        func add(_ line: String) { lines.change { $0.append(line) } }
+    }
+
+    /// What a source of fixes brings and reports.
+    private func fixes(_ text: some Sequence<UInt8>) async throws -> (values: [Fix], notes: [String]) {
         let (write, read, pipe) = try pipe()
-        let source = LiveSource.motions(read)
-        try write.write(contentsOf: Data("1,2,3\nx,y,z\n".utf8))
-        #expect(try await source.next() == Attitude(pitch: 1, roll: 2, yaw: 3))
-        await #expect(throws: DeviceFailure(.dataError, "standard input, line 2: the pitch 'x' is not a number")) {
-            try await source.next()
-        }
+        let notes = Notes()
+        let source = LiveSource.locations(read, report: notes.add)
+        try write.write(contentsOf: Data(text))
+        try write.close()
+        var values: [Fix] = []
+        while let fix = try await source.next() { values.append(fix) }
         withExtendedLifetime(pipe) {}
+        return (values, notes.lines.value)
+    }
+
+    @Test func `a bad row is left out, and told before the next one arrives`() async throws {
+        let (write, read, pipe) = try pipe()
+        let notes = Notes()
+        let source = LiveSource.motions(read, report: notes.add)
+        try write.write(contentsOf: Data("1,2,3\nx,y,z\n4,5,6\n".utf8))
+        #expect(try await source.next() == Attitude(pitch: 1, roll: 2, yaw: 3))
+        #expect(try await source.next() == Attitude(pitch: 4, roll: 5, yaw: 6))
+        #expect(notes.lines.value == ["Left out: 1 row, line 2: the pitch 'x' is not a number."])
+        withExtendedLifetime(pipe) {}
+    }
+
+    @Test func `a good fix with a time that cannot be read has the time when it was read`() async throws {
+        let before = Timestamp.now()
+        let (values, notes) = try await fixes("lat,lng,ts\n1,2,noon\n3,4,24:61\n".utf8)
+        #expect(values.map(\.latitude) == [1, 3])
+        for fix in values { #expect(try #require(fix.time).age(at: before) < 1_000_000_000) }
+        #expect(notes.last?.hasPrefix("Left out: 2 times, first line 2: 'noon' is not ") == true, "\(notes)")
+    }
+
+    @Test func `a receiver without a fix is told of with ever more rows, and all of them at the end`() async throws {
+        let (values, notes) = try await fixes(("1,2\n" + String(repeating: ",\n", count: 100) + "3,4\n").utf8)
+        #expect(values.map(\.latitude) == [1, 3])
+        let counts = notes.map { $0.split(separator: " ")[2] }
+        #expect(counts == ["1", "2", "4", "8", "16", "32", "64", "100"], "\(notes)")
+        #expect(notes.last == "Left out: 100 rows, first line 2: the latitude '' is not a number.")
+    }
+
+    @Test func `a row that is too long and one in another encoding do not end the source either`() async throws {
+        let long = String(repeating: "x", count: 200_000)
+        let (values, notes) = try await fixes(
+            "lat,lng,name\n1,2,\(long)\n3,4,Zürich\n".unicodeScalars.map { UInt8($0.value) })
+        #expect(values.map(\.latitude) == [3])
+        #expect(notes == ["Left out: 1 row, line 2: longer than 65536 bytes."])
+    }
+
+    @Test func `what brings no value at all is an error`() async throws {
+        for (text, message) in [
+            ("name,place\n1,2\n", "line 1: neither lat,lng[,ts] nor a header with the columns lat and lng"),
+            ("lat,lng\nx,1\n,\n", "line 2: the latitude 'x' is not a number"),
+        ] {
+            await #expect(throws: DeviceFailure(.dataError, "standard input, \(message)")) {
+                try await fixes(text.utf8)
+            }
+        }
+        let message = "standard input is UTF-16: convert it first, with iconv -f UTF-16 -t UTF-8"
+        await #expect(throws: DeviceFailure(.dataError, message)) { try await fixes([0xFF, 0xFE, 0x31, 0]) }
+        #expect(try await fixes("lat,lng\n".utf8).values == [])
     }
 
     @Test func cancellingEndsAWait() async throws {

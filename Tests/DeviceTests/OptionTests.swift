@@ -201,6 +201,16 @@ struct OptionTests {
         #expect(options.common.credentials == Credentials(userName: "ann", password: "secret"))
     }
 
+    @Test func `a password has the blanks of its line, and a line that is too long is no password`() throws {
+        func password(_ text: String) throws -> String? {
+            try withFile(text) { try locations("--broker", "stomp://h", "--user", "ann", "--password-file", $0) }
+                .common.login.password
+        }
+        #expect(try password(" \tsecret \r\n") == " \tsecret ")
+        let problem = failure { try password(String(repeating: "x", count: 200_000)) }
+        #expect(problem?.message.hasSuffix("holds no line of text") == true)
+    }
+
     @Test func takesTheOptionsOfTheEmbeddedBroker() throws {
         let options = try locations("--port", "5000", "--page-port", "5001", "--open", "--once", "--virtual-host", "v")
         #expect(options.common.port == 5000 && options.common.pagePort == 5001)

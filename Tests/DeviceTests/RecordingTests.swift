@@ -268,11 +268,11 @@ struct RecordingTests {
             problem {
                 try withFile(bytes: [0x31, 0x2C, 0x32, 0x0A, 0xFF, 0x2C]) { try RecordingLoader.locations(path: $0) }
             }
-                == "line 2: not UTF-8 text")
+                == "line 2: the latitude 'ÿ' is not a number")
         let long = [UInt8](repeating: 0x31, count: 100_000)
         #expect(
             problem { try withFile(bytes: long) { try RecordingLoader.locations(path: $0) } }
-                == "line 1: longer than 65536 bytes, so this is no text file")
+                == "line 1: longer than 65536 bytes")
     }
 
     // MARK: Motions

@@ -310,6 +310,22 @@ struct TrackFormTests {
         try check(form)
     }
 
+    private static let badTracks = [
+        ("", nil), (points[0], "1 point, line 2: it is of a track with too few good points."),
+        ("<trkpt/>", "1 point, line 2: a trkpt without lat and lon."),
+        (points[0] + "<trkpt/><trkpt/>", "3 points, first line 3: a trkpt without lat and lon."),
+        (points[0] + points[1] + "<trkpt/><trkpt/><trkpt/>", "5 points, first line 4: a trkpt without lat and lon."),
+    ]
+
+    @Test(arguments: badTracks) func `a track that cannot be replayed hides no route`(points: String, note: String?)
+        throws
+    {
+        let route = (0..<4).map { Self.point($0, "rtept", "plain") }.joined()
+        let file = "<gpx><trk><trkseg>\n\(points)</trkseg></trk><rte>\(route)</rte></gpx>"
+        let track = try check(Form("a route", file, note.map { .corrected("Left out: \($0)") } ?? .read))
+        #expect(track?.note == note.map { "Left out: \($0)" })
+    }
+
     @Test func `as many bad points as good ones are left out`() throws {
         let bad = "<trkpt lat=\"99\" lon=\"0\"/>"
         let track = try withFile(Self.file([Self.points[0], bad, Self.points[1], bad])) {
@@ -405,7 +421,33 @@ struct TrackFormTests {
         Form(
             "a row without a fix", table("lat,lng,ts_ms", "0,1250,2000,3500") + ",,9\n",
             .corrected("1 row, line 6: the latitude '' is not a number")),
-        Form("zeros at the end", table("lat,lng,ts_ms", "0,1250,2000,3500") + "\0\0\0\0\n"),
+        Form("zeros at the end", plain + "\0\0\0\0\n"),
+        // A logger reserves space, and its power fails.
+        Form("a thousand thousand zeros at the end", plain + zeros), Form("as many blanks", plain + blanks + "\n"),
+        Form("zeros behind a row", String(plain.dropLast()) + zeros), Form("zeros before a row", gap(zeros)),
+        Form("lines of blanks between rows", gap(blanks + "\n" + blanks + "\r\n")),
+        Form("a long remark", gap("# " + long + "\n")),
+        Form("a long line", gap(long + "\n"), .corrected("Left out: 1 row, line 3: longer than 65536 bytes.")),
+        Form(
+            "two long lines, one at the end", gap(long + "\n") + "1,2," + long,
+            .corrected("Left out: 2 rows, first line 3: longer than 65536 bytes.")),
+        Form(
+            "text behind many blanks", plain + "45.004,13.004" + blanks + ",9\n",
+            .corrected("Left out: 1 row, line 6: longer than 65536 bytes.")),
+        // Encodings.
+        Form("a byte order mark", bytes: encode(plain, "UTF-8", mark: true)),
+        Form("CRLF", plain.replacing("\n", with: "\r\n")),
+        Form("UTF-16 with a mark", bytes: encode(named, "UTF-16LE", mark: true)),
+        Form("big-endian UTF-16 with a mark", bytes: encode(named, "UTF-16BE", mark: true)),
+        Form("UTF-16 without a mark", bytes: encode(named, "UTF-16LE", mark: false)),
+        Form("big-endian UTF-16 without a mark", bytes: encode(named, "UTF-16BE", mark: false)),
+        Form("a name in UTF-8", named), Form("a name in Latin-1", bytes: encode(named, "ISO-8859-1", mark: false)),
+        Form(
+            "units in Latin-1",
+            bytes: encode(table("Lat (°),Lng (°),Time [ms]", "0,1250,2000,3500"), "ISO-8859-1", mark: false)),
+        Form(
+            "a position that is no text", bytes: Array(plain.utf8) + [0xFF, 0x2C, 0x39, 0x0A],
+            .corrected("1 row, line 6: the latitude 'ÿ' is not a number")),
         Form(
             "a header again", table("lat,lng,ts_ms", "0,1250,2000,3500") + "lat,lng,ts_ms\n",
             .corrected("line 6: the latitude 'lat' is not a number")),
@@ -413,6 +455,16 @@ struct TrackFormTests {
             "more bad rows than good ones", "1,2\n3,4\nx,1\ny,1\nz,1\n",
             .refused("line 3: the latitude 'x' is not a number; 3 of 5 are bad")),
     ]
+
+    private static let plain = table("lat,lng,ts_ms", "0,1250,2000,3500")
+    /// With a column that is not needed.
+    private static let named = plain.replacing("\n", with: ",Zürich\n")
+    private static let zeros = String(repeating: "\0", count: 1_000_000)
+    private static let blanks = String(repeating: " ", count: 100_000)
+    private static let long = String(repeating: "x", count: 200_000)
+
+    /// The table with something between its first row and the next.
+    private static func gap(_ text: String) -> String { plain.replacing("\n45.001", with: "\n\(text)45.001") }
 
     private static func table(_ header: String, _ times: String) -> String {
         header + "\n"
@@ -432,6 +484,12 @@ struct TrackFormTests {
         #expect(log.offsets == Self.offsets)
         let degrees = try motions("Pitch (deg),Roll (deg),Yaw (deg)\n180,-90,0\n180,-90,0\n")
         #expect(degrees.values[0] == Attitude(pitch: .pi, roll: -.pi / 2, yaw: 0))
+        let latin = try withFile(
+            bytes: Self.encode("Pitch (°),Roll (°),Yaw (°)\n180,0,0\n180,0,0\n", "ISO-8859-1", mark: false)
+        ) {
+            try RecordingLoader.motions(path: $0)
+        }
+        #expect(latin.values[0] == Attitude(pitch: .pi, roll: 0, yaw: 0))
         let gap = try motions("t,pitch,roll,yaw\n0,1,1,1\n1,x,1,1\nnow,1,1,1\n")
         #expect(gap.count == 2)
         #expect(gap.note?.hasPrefix("Left out: 1 row, line 3: the pitch 'x' is not a number; 1 time, line 4: ") == true)

@@ -188,6 +188,16 @@ extension Simulation {
         }
     }
 
+    /// The system of the clients and the broker sleeps for up to two minutes, in which connections may die.
+    func sleep(_ random: inout SimulationRandom) async {
+        let time = Duration.milliseconds(Int.random(in: 0...120_000, using: &random))
+        note("the system sleeps for \(time)")
+        for link in world.links where Bool.random(using: &random) { link.die(isUp: nil) }
+        await clock.letSystemSleep(for: time) { [world, loop = clock.loop] in
+            world.sleeps(until: loop.now.advanced(byNanoseconds: time.inNanoseconds))
+        }
+    }
+
     /// Requests of a client that has disconnected fail at once.
     func requireEnd(of client: MQTTClient) async throws {
         try await requireFailure("publish") { try await client.publish("late", to: "late", qos: .atLeastOnce) }
@@ -248,12 +258,15 @@ extension Simulation {
             "\(alarms.count - world.deliveryAlarms) alarms are set, but all clients have disconnected: \(names)")
     }
 
+    /// For how long the system has been awake: what a call takes does not count the time asleep.
+    var timeAwake: Duration { .nanoseconds(clock.loop.now) - world.timeAsleep }
+
     private func requireFailure(_ name: String, of call: () async throws -> Void) async throws {
-        let start = clock.now
+        let start = timeAwake
         do {
             try await call()
         } catch {
-            let time = start.duration(to: clock.now)
+            let time = timeAwake - start
             return try require(time == .zero, "\(name) of a client that has disconnected failed after \(time)")
         }
         throw SimulationError("\(name) of a client that has disconnected succeeded")

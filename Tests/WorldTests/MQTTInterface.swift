@@ -27,7 +27,7 @@ enum MQTTInterface {
     /// What may happen to the world of a seed, and what does.
     static func world(of seed: UInt64) -> (SimulationOptions, @Sendable (Simulation) async throws -> Void) {
         var options = SimulationOptions()
-        options.acts = ["move", "suspend", "tell of a network"]
+        options.acts = ["move", "suspend", "tell of a network, or sleep"]
         options.placesActsAtPackets = true
         return (options, { world in try await run(world) })
     }
@@ -77,7 +77,11 @@ enum MQTTInterface {
         let watches = names.map { ClientWatch($0) }
         let watching = zip(watches, clients).map { watch, client in watch.watch(client, world) { _ in } }
         for client in clients { await client.start() }
-        world.onAct("tell of a network") { _ in for client in clients { client.networkChanged() } }
+        world.onAct("tell of a network, or sleep") { random in
+            var random = random
+            if Bool.random(using: &random) { return await world.sleep(&random) }
+            for client in clients { client.networkChanged() }
+        }
         world.onAct("suspend") { random in
             var random = random
             let client = clients[Int.random(in: clients.indices, using: &random)]
@@ -237,14 +241,14 @@ final class InterfaceStage: Sendable {
     func retrying<Result>(
         _ what: String, _ body: () async throws(MQTTError) -> Result
     ) async throws -> Result {
-        let start = world.clock.now
+        let start = world.timeAwake
         let watching = world.watch(what, for: .seconds(900))
         defer { watching.cancel() }
         while true {
             do throws(MQTTError) {
                 return try await body()
             } catch {
-                let time = start.duration(to: world.clock.now)
+                let time = world.timeAwake - start
                 world.note("\(what): \(error.code)")
                 let passes = [.timedOut, .connectionLost, .notConnected, .sessionLost].contains(error.code)
                 try world.require(passes && time < .seconds(400), "\(what) fails after \(time): \(error)")

@@ -198,9 +198,9 @@ extension STOMPInterface {
                 }
                 try await stage.world.clock.sleep(for: .milliseconds(Int.random(in: 0...3_000, using: &random)))
                 call.cancel()
-                let start = stage.time
+                let start = stage.world.timeAwake
                 _ = await call.result
-                let late = stage.time - start
+                let late = stage.world.timeAwake - start
                 stage.require(late == .zero, "subscribing to \(topic) ended \(late) after it was cancelled")
                 try await stage.world.clock.sleep(for: .milliseconds(Int.random(in: 0...10_000, using: &random)))
             }

@@ -25,7 +25,7 @@ enum STOMPInterface {
 
     static func world(of seed: UInt64) -> (SimulationOptions, @Sendable (Simulation) async throws -> Void) {
         var options = SimulationOptions()
-        options.acts = ["move", "suspend", "tell of a network"]
+        options.acts = ["move", "suspend", "tell of a network, or sleep"]
         options.placesActsAtPackets = true
         return (options, { world in try await run(world) })
     }
@@ -66,7 +66,11 @@ enum STOMPInterface {
         let stage = STOMPStage(world, broker, url, configuration, clients, watches)
         let watching = zip(watches, clients).map { watch, client in watch.watch(client, world) { _ in } }
         for client in clients { await client.start() }
-        world.onAct("tell of a network") { _ in for client in clients { client.networkChanged() } }
+        world.onAct("tell of a network, or sleep") { random in
+            var random = random
+            if Bool.random(using: &random) { return await world.sleep(&random) }
+            for client in clients { client.networkChanged() }
+        }
         world.onAct("suspend") { random in
             var random = random
             let client = clients[Int.random(in: clients.indices, using: &random)]
@@ -211,14 +215,14 @@ final class STOMPStage: Sendable {
 
     /// Repeats what fails for a reason that passes, as an app does.
     func retrying<Result>(_ what: String, _ body: () async throws -> Result) async throws -> Result {
-        let start = world.clock.now
+        let start = world.timeAwake
         let watching = world.watch(what, for: .seconds(900))
         defer { watching.cancel() }
         while true {
             do {
                 return try await body()
             } catch {
-                let time = start.duration(to: world.clock.now)
+                let time = world.timeAwake - start
                 world.note("\(what): \(error)")
                 try world.require(mayFail(error) && time < .seconds(400), "\(what) fails after \(time): \(error)")
                 try await world.clock.sleep(for: .milliseconds(500))

@@ -212,7 +212,7 @@ import Testing
             @Sendable func makeClient() throws -> MQTTClient {
                 var configuration = MQTTConfiguration()
                 configuration.version = .v5_0
-                configuration.sessionStore = FileSessionStore(directory: "/store")
+                configuration.sessionStore = FileSessionStore(directory: "store")
                 return try MQTTClient(
                     broker.mqttURL, clientID: "meter", configuration: configuration, clock: world.clock)
             }
@@ -220,7 +220,7 @@ import Testing
             var properties = MQTTProperties()
             properties.messageExpiryInterval = 3600
             try await first.enqueue(MQTTOutgoingMessage("1", to: "t", properties: properties))
-            world.endProcess(usingStoreIn: "/store")
+            world.endProcess(usingStoreIn: "store")
             await first.disconnect()
             try await world.clock.sleep(for: time)
             let arrivals = broker.arrivals()

@@ -32,8 +32,10 @@ package struct Login: Sendable, Equatable, CustomStringConvertible, CustomReflec
     static func passwordOfFile(_ arguments: Arguments) throws(DeviceFailure) -> String? {
         guard let path = arguments.text(.passwordFile) else { return nil }
         let file = try InputFile(path: path)
-        var lines = LineReader(file, name: "the password file")
-        guard let line = try lines.next(), let text = String(validating: line.bytes, as: UTF8.self) else {
+        var lines = LineReader(file)
+        guard let line = try lines.next(), line.bytes.count <= LineReader.limit,
+            let text = String(validating: line.bytes, as: UTF8.self)
+        else {
             throw DeviceFailure(.dataError, "the password file \(path.printable) holds no line of text")
         }
         return text

@@ -9,6 +9,9 @@ enum CSVRow {
     ///
     /// A quoted field ends on its line: recordings have no line breaks in fields.
     static func fields(of line: ArraySlice<UInt8>) throws(RowProblem) -> [String] {
+        guard line.drop(while: isBlank).dropFirst(LineReader.limit).allSatisfy(isBlank) else {
+            throw RowProblem(message: "longer than \(LineReader.limit) bytes")
+        }
         var fields: [String] = []
         var rest = line
         while true {
@@ -34,22 +37,20 @@ enum CSVRow {
                 while let last = field.last, isBlank(last) { field.removeLast() }
                 rest = rest[end...]
             }
-            guard let text = String(validating: field, as: UTF8.self) else {
-                throw RowProblem(message: "not UTF-8 text")
-            }
-            fields.append(text)
+            fields.append(String(recorded: field))
             guard rest.popFirst() != nil else { return fields }
         }
     }
 
     /// Nothing but blanks and zeros, or a comment that starts with `#`.
     static func isSkipped(_ line: ArraySlice<UInt8>) -> Bool {
-        let first = line.first { !isBlank($0) && $0 != 0 }
+        let first = line.first { !isBlank($0) }
         return first == nil || first == UInt8(ascii: "#")
     }
 
-    private static func isBlank(_ byte: UInt8) -> Bool {
-        byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t")
+    /// What means nothing around a field: zeros are what a file has where nothing was written.
+    static func isBlank(_ byte: UInt8) -> Bool {
+        byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") || byte == UInt8(ascii: "\r") || byte == 0
     }
 }
 

@@ -46,8 +46,10 @@ struct GPXReader {
     private func recording(_ wantsWaypoints: Bool) throws(DeviceFailure) -> Recording<Fix> {
         let kinds: [Kind] = wantsWaypoints ? [.waypoint] : [.track, .route]
         let found = kinds.compactMap { points[$0] }
-        // A track without a single good point is no reason to leave a route alone.
-        if let rows = found.first(where: { !$0.isEmpty }) ?? found.first {
+        // A track that cannot be replayed is no reason to leave a route alone.
+        if let rows = found.first(where: \.isGood) ?? found.first(where: { !$0.isEmpty }) ?? found.first {
+            var leftOut = leftOut
+            for other in found.prefix(while: { rows.isGood && !$0.isGood }) { leftOut.merge(other.leftOutAsAWhole) }
             return try rows.recording(named: name, place: place, leftOut)
         }
         let waypoints = points[.waypoint] ?? Rows(step: LocationCSV.step, unit: "point")
@@ -169,7 +171,8 @@ struct GPXReader {
             point = try Fix(wrapping: coordinate("lat", "latitude"), coordinate("lon", "longitude"))
         } catch {
             point = nil
-            points[kind, default: Rows(step: LocationCSV.step, unit: "point")].add(error.message, line: pointLine)
+            points[kind, default: Rows(step: LocationCSV.step, unit: "point")].leftOut
+                .add(.point, error.message, line: pointLine)
         }
     }
 

@@ -43,22 +43,42 @@ package final class LiveSource<Value: Sendable>: Sendable {
         return value
     }
 
-    /// - Parameter complete: Adds to a value what is known when it is read.
+    /// - Parameters:
+    ///   - report: Gets a line for the user about what was left out: at the first time, then each time that it has become
+    ///     twice as much, and at the end.
+    ///   - complete: Adds to a value what is known when it is read.
     fileprivate static func open<Format: CSVFormat>(
-        _: Format.Type, _ file: InputFile, complete: @escaping @Sendable (Value) -> Value = { $0 }
+        _: Format.Type, _ file: InputFile, _ report: @escaping @Sendable (String) -> Void,
+        complete: @escaping @Sendable (Value) -> Value = { $0 }
     ) -> LiveSource where Format.Value == Value {
         let source = LiveSource()
         // A thread of its own: reading a pipe blocks.
         let thread = Thread {
             let name = "standard input"
-            var lines = LineReader(file, name: name)
+            var lines = LineReader(file)
             var format = Format()
+            var (leftOut, reported, isEmpty) = (LeftOut(unit: "row"), 0, true)
+            func tell(above count: Int) {
+                guard leftOut.count > count, let note = leftOut.note else { return }
+                report(note)
+                reported = leftOut.count
+            }
             do throws(DeviceFailure) {
-                while let line = try lines.next() {
-                    guard let value = try RecordingLoader.row(line, &format, name: name) else { continue }
-                    source.send(complete(value))
+                guard try !lines.isUTF16() else {
+                    throw DeviceFailure(
+                        .dataError, "\(name) is UTF-16: convert it first, with iconv -f UTF-16 -t UTF-8")
                 }
-                source.finish()
+                while let line = try lines.next() {
+                    let row = try RecordingLoader.row(line, &format, &leftOut, name: name)
+                    // Before the value, whose reader may hold up this thread.
+                    tell(above: max(0, reported * 2 - 1))
+                    guard let row else { continue }
+                    isEmpty = false
+                    source.send(complete(row.value))
+                }
+                tell(above: reported)
+                let problem = isEmpty ? leftOut.problem(.point) : nil
+                source.finish(problem.map { DeviceFailure(.dataError, "\(name), \($0)") })
             } catch {
                 source.finish(error)
             }
@@ -71,8 +91,10 @@ package final class LiveSource<Value: Sendable>: Sendable {
 
 extension LiveSource<Fix> {
     /// What a file or a pipe brings. A fix without a time has the time when it was read, from which its age counts.
-    static func locations(_ file: InputFile = InputFile(standardInput: ())) -> LiveSource {
-        open(LocationCSV.self, file) { fix in
+    static func locations(
+        _ file: InputFile = InputFile(standardInput: ()), report: @escaping @Sendable (String) -> Void
+    ) -> LiveSource {
+        open(LocationCSV.self, file, report) { fix in
             var fix = fix
             fix.time = fix.time ?? .now().wholeSeconds
             return fix
@@ -81,7 +103,11 @@ extension LiveSource<Fix> {
 }
 
 extension LiveSource<Attitude> {
-    static func motions(_ file: InputFile = InputFile(standardInput: ())) -> LiveSource { open(MotionCSV.self, file) }
+    static func motions(
+        _ file: InputFile = InputFile(standardInput: ()), report: @escaping @Sendable (String) -> Void
+    ) -> LiveSource {
+        open(MotionCSV.self, file, report)
+    }
 }
 
 extension Fix {

@@ -25,12 +25,12 @@ struct MarkupScanner {
     private var counted = 0
     private let encoding: String.Encoding
 
-    /// - Parameter contents: The whole file, in any encoding that it declares or begins with.
+    /// - Parameter contents: The whole file, in UTF-8 with a byte order mark, or in the encoding that it declares.
     init(_ contents: [UInt8]) {
-        let text = Self.text(ofUTF16: contents)
-        bytes = text.map { Array($0.utf8) } ?? contents
-        encoding = text == nil ? Self.declared(bytes) : .utf8
-        if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { position = 3 }
+        bytes = contents
+        let hasMark = bytes.starts(with: [0xEF, 0xBB, 0xBF])
+        encoding = hasMark ? .utf8 : Self.declared(bytes)
+        if hasMark { position = 3 }
     }
 
     /// The line, from 1, where the last token begins.
@@ -211,21 +211,6 @@ struct MarkupScanner {
 
     // MARK: Characters
 
-    /// The text of UTF-16, which begins with a byte order mark, or with `<` and a zero; nil for every other encoding.
-    private static func text(ofUTF16 contents: [UInt8]) -> String? {
-        let isLittle: Bool
-        switch (contents.first, contents.dropFirst().first) {
-        case (0xFF, 0xFE), (UInt8(ascii: "<"), 0): isLittle = true
-        case (0xFE, 0xFF), (0, UInt8(ascii: "<")): isLittle = false
-        default: return nil
-        }
-        let units = stride(from: 0, to: contents.count - 1, by: 2).map { index in
-            let (first, second) = (UInt16(contents[index]), UInt16(contents[index + 1]))
-            return isLittle ? second << 8 | first : first << 8 | second
-        }
-        return String(decoding: units.drop { $0 == 0xFEFF }, as: UTF16.self)
-    }
-
     /// What the XML declaration says. Only names need it: all else is ASCII.
     private static func declared(_ bytes: [UInt8]) -> String.Encoding {
         let head = String(decoding: bytes.prefix(512), as: UTF8.self)
@@ -244,9 +229,8 @@ struct MarkupScanner {
     }
 
     private func decoded(_ text: ArraySlice<UInt8>) -> String {
-        if encoding == .utf8, let text = String(validating: text, as: UTF8.self) { return text }
-        let encoding = encoding == .utf8 ? .windowsCP1252 : encoding
-        return String(bytes: text, encoding: encoding) ?? String(decoding: text, as: UTF8.self)
+        if encoding != .utf8, let text = String(bytes: text, encoding: encoding) { return text }
+        return String(recorded: text)
     }
 
     /// The text with characters in the place of their references. A & that begins none is one.

@@ -25,7 +25,7 @@ package enum RecordingLoader {
     }
 
     private static func open(_ path: String) throws(DeviceFailure) -> LineReader {
-        var lines = LineReader(try InputFile(path: path), name: path.printable)
+        var lines = LineReader(try InputFile(path: path))
         let start = try lines.peek(4)
         if start.starts(with: [0x1F, 0x8B]) {
             throw DeviceFailure(.dataError, "\(path.printable) is compressed with gzip: unpack it first, with gunzip")
@@ -33,6 +33,7 @@ package enum RecordingLoader {
         if start.starts(with: [0x50, 0x4B, 3, 4]) {
             throw DeviceFailure(.dataError, "\(path.printable) is a ZIP archive: unpack it first, with unzip")
         }
+        if try lines.isUTF16() { try lines.decodeUTF16() }
         return lines
     }
 
@@ -42,15 +43,8 @@ package enum RecordingLoader {
         var format = Format()
         var rows = Rows<Format.Value>(step: Format.step, unit: "row")
         while let line = try lines.next() {
-            guard !CSVRow.isSkipped(line.bytes) else { continue }
-            do throws(RowProblem) {
-                guard let row = try format.read(CSVRow.fields(of: line.bytes)) else { continue }
-                if let problem = row.timeProblem { rows.add(time: problem, line: line.number) }
-                rows.add(row.value, at: row.time, line: line.number)
-            } catch {
-                guard format.hasColumns else { throw failure(name, line, error) }
-                rows.add(error.message, line: line.number)
-            }
+            guard let row = try Self.row(line, &format, &rows.leftOut, name: name) else { continue }
+            rows.add(row.value, at: row.time, line: line.number)
         }
         guard !rows.isVoid else {
             throw DeviceFailure(.dataError, "\(name), line \(max(1, lines.number)): the file ends without any values")
@@ -58,28 +52,31 @@ package enum RecordingLoader {
         return try rows.recording(named: name)
     }
 
-    /// The value of one line that is used at once; nil for headers, comments and blank lines.
+    /// The value of one line; nil for headers, comments and blank lines, and for a bad row, which is counted as a time is
+    /// that cannot be read.
+    ///
+    /// - Throws: `.dataError` if there are no columns yet, so that nothing can be read.
     static func row<Format: CSVFormat>(
-        _ line: LineReader.Line, _ format: inout Format, name: String
-    ) throws(DeviceFailure) -> Format.Value? {
+        _ line: LineReader.Line, _ format: inout Format, _ leftOut: inout LeftOut, name: String
+    ) throws(DeviceFailure) -> CSVValue<Format.Value>? {
         guard !CSVRow.isSkipped(line.bytes) else { return nil }
         do throws(RowProblem) {
             guard let row = try format.read(CSVRow.fields(of: line.bytes)) else { return nil }
-            if let problem = row.timeProblem { throw RowProblem(message: problem) }
-            return row.value
+            if let problem = row.timeProblem { leftOut.add(.time, problem, line: line.number) }
+            return row
         } catch {
-            throw failure(name, line, error)
+            guard format.hasColumns else {
+                throw DeviceFailure(.dataError, "\(name), line \(line.number): \(error.message)")
+            }
+            leftOut.add(.point, error.message, line: line.number)
+            return nil
         }
     }
 
-    private static func failure(_ name: String, _ line: LineReader.Line, _ problem: RowProblem) -> DeviceFailure {
-        DeviceFailure(.dataError, "\(name), line \(line.number): \(problem.message)")
-    }
-
-    /// Whether the first character is `<`, in any encoding.
+    /// Whether the first character is `<`.
     private static func isXML(_ start: ArraySlice<UInt8>) -> Bool {
-        // UTF-16 has zeros between the characters.
-        let marks: [UInt8] = [0xEF, 0xBB, 0xBF, 0xFF, 0xFE, 0x20, 0x09, 0x0A, 0x0D, 0]
+        // Zeros stand where nothing was written.
+        let marks: [UInt8] = [0xEF, 0xBB, 0xBF, 0x20, 0x09, 0x0A, 0x0D, 0]
         return start.first { !marks.contains($0) } == UInt8(ascii: "<")
     }
 }

@@ -27,6 +27,11 @@ struct LeftOut: Sendable {
 
     func problem(_ kind: Kind) -> String? { entries[kind].map { "line \($0.line): \($0.problem)" } }
 
+    /// How much it is.
+    var count: Int { entries.values.reduce(0) { $0 + $1.count } }
+
+    func count(_ kind: Kind) -> Int { entries[kind]?.count ?? 0 }
+
     mutating func merge(_ other: LeftOut) {
         entries.merge(other.entries) { one, other in
             let first = one.line <= other.line ? one : other
@@ -68,9 +73,8 @@ struct Rows<Value: RecordedValue>: Sendable {
     }
 
     private var rows: [Row] = []
-    private var badCount = 0
     private let unit: String
-    private var leftOut: LeftOut
+    var leftOut: LeftOut
     /// Nanoseconds between rows without times.
     private let step: Int64
 
@@ -85,12 +89,25 @@ struct Rows<Value: RecordedValue>: Sendable {
     var isEmpty: Bool { rows.isEmpty }
     /// Whether there is no row at all.
     var isVoid: Bool { rows.isEmpty && badCount == 0 }
+    private var badCount: Int { leftOut.count(.point) }
     var count: Int { rows.count }
 
     /// Whether there are two or more, each with a time that is not before the one above it.
     var haveRisingTimes: Bool {
         rows.count >= 2 && rows.allSatisfy { $0.time != nil }
             && zip(rows, rows.dropFirst()).allSatisfy { ($0.time ?? 0) <= ($1.time ?? 0) }
+    }
+
+    /// Whether two or more are good, and no more are bad.
+    var isGood: Bool { rows.count >= 2 && badCount <= rows.count }
+
+    /// What was left out, with the good rows, where others of the file are used in the place of these.
+    var leftOutAsAWhole: LeftOut {
+        var leftOut = leftOut
+        for row in rows {
+            leftOut.add(.point, "it is of a track with too few good \(unit)s", line: row.line)
+        }
+        return leftOut
     }
 
     mutating func add(_ value: Value, at time: Timestamp?, line: Int) {
@@ -102,21 +119,13 @@ struct Rows<Value: RecordedValue>: Sendable {
         rows.append(row)
     }
 
-    mutating func add(time problem: String, line: Int) { leftOut.add(.time, problem, line: line) }
-
-    /// A row that is no value.
-    mutating func add(_ problem: String, line: Int) {
-        badCount += 1
-        leftOut.add(.point, problem, line: line)
-    }
-
     /// - Throws: `.dataError` with the line of the first bad row if fewer than two are good, or more are bad than good.
     func recording(named name: String, place: String? = nil, _ more: LeftOut? = nil) throws(DeviceFailure)
         -> Recording<Value>
     {
         var leftOut = leftOut
         if let more { leftOut.merge(more) }
-        guard rows.count >= 2, badCount <= rows.count else {
+        guard isGood else {
             let problem = leftOut.problem(.point) ?? leftOut.first
             guard let problem else {
                 throw DeviceFailure(

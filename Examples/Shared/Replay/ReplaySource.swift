@@ -55,7 +55,7 @@ package enum ReplaySource<Value: Sendable>: Sendable {
 extension ReplaySource<Fix> {
     /// The track that the devices drive.
     package static func track(_ options: LocationsOptions, _ program: Program) throws(DeviceFailure) -> ReplaySource {
-        if options.track == "-" { return .live(.locations()) }
+        if options.track == "-" { return .live(.locations { program.console.line($0, .caution) }) }
         let recording = try RecordingLoader.locations(path: options.track, wantsWaypoints: options.wantsWaypoints)
         return ReplaySource(
             options.usesRecordedTime ? recording.withTimes() : recording, unit: "fixes",
@@ -73,7 +73,7 @@ extension ReplaySource<Fix> {
 extension ReplaySource<Attitude> {
     /// The motions that the devices replay.
     package static func motions(_ options: MotionsOptions, _ program: Program) throws(DeviceFailure) -> ReplaySource {
-        if options.motion == "-" { return .live(.motions()) }
+        if options.motion == "-" { return .live(.motions { program.console.line($0, .caution) }) }
         return ReplaySource(
             try RecordingLoader.motions(path: options.motion), unit: "motions", selection: .sampled(options.interval),
             options.common, program)

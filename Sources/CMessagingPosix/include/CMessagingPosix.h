@@ -18,6 +18,9 @@ int pthread_setname_np(pthread_t thread, const char *name);
 int epoll_wait_nanoseconds(int epoll, struct epoll_event *events, int maximum, long long nanoseconds);
 #endif
 
+// A descriptor that is ready when the time of day is set, and when the system wakes from sleep; -1 with errno set.
+int make_clock_change_descriptor(void);
+
 // Lets the calling thread sleep to the microsecond rather than to the fifty that Linux allows itself.
 void sleep_precisely(void);
 #endif

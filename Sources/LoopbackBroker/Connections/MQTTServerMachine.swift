@@ -103,6 +103,11 @@ struct MQTTServerMachine: LinkMachine, ~Copyable {
         return count
     }
 
+    mutating func systemSlept(since start: Int64, at now: Int64, progress: OutputProgress) {
+        hub.judges?.resumedReading(id, at: now)
+        engine.systemSlept(since: start, at: now, progress: progress)
+    }
+
     mutating func handleTimeout(at now: Int64, progress: OutputProgress, into afterLock: AfterLock) {
         guard !isFrozen else { return }
         afterLock.begin(ServerSource(hub: hub, id: id, now: now))

@@ -85,6 +85,11 @@ struct STOMPServerMachine: LinkMachine, ~Copyable {
         return count
     }
 
+    mutating func systemSlept(since start: Int64, at now: Int64, progress: OutputProgress) {
+        hub.judges?.resumedReading(id, at: now)
+        engine.systemSlept(since: start, at: now)
+    }
+
     mutating func handleTimeout(at now: Int64, progress: OutputProgress, into afterLock: AfterLock) {
         guard !isFrozen else { return }
         begin(afterLock, at: now)

@@ -603,6 +603,13 @@ extension MQTTError {
         )
     }
 
+    static func outboxStandsStill(_ subscription: String) -> MQTTError {
+        MQTTError(
+            .timedOut,
+            "The server took no bytes for requestTimeout, perhaps since the client reads nothing, \(MQTTMachine.isSlow(subscription)) The message was not published."
+        )
+    }
+
     static func isUnanswered(_ packet: String, _ advice: String) -> MQTTError {
         MQTTError(
             .timedOut,

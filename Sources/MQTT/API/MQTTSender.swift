@@ -57,7 +57,7 @@ struct MQTTSender {
     /// Waits until a QoS 0 message that was not accepted can be tried again.
     nonisolated(nonsending) func roomForAtMostOnce() async throws(MQTTError) {
         if Task.isCancelled { throw .cancelledWait }
-        await link.outboxRoom()
+        if let slow = await link.outboxRoom() { throw .outboxStandsStill(slow) }
         // Wait behind other QoS 0 messages in the queue, too.
         if link.perform({ $0.mayQueueQoS0 }) { try await waitForQueue(isQoS0: true) }
     }

@@ -155,13 +155,21 @@ final class MQTTSettings: Sendable {
                 "sessionExpiry is \(sessionExpiry). Set it to a positive time, or to zero for a session that ends with its connection."
             )
         }
+        let engine = engineOptions.value
+        let timeouts = [
+            ("connectTimeout", engine.connectTimeout), ("pingTimeout", engine.pingTimeout),
+            ("requestTimeout", engine.requestTimeout), ("acknowledgementTimeout", engine.acknowledgementTimeout),
+        ]
+        for (name, time) in timeouts where time < 0 {
+            throw .invalidRequest("\(name) is \(Duration.nanoseconds(time)). Set it to a positive time.")
+        }
         guard let delay = will?.properties.willDelayInterval, delay > 0 else { return }
         guard version == .v5_0 || fallbackVersions.contains(.v5_0) else {
             throw .invalidRequest(
                 "The will has a delay of \(delay) s, but MQTT \(version) has no delay [MQTT 5.0 3.1.3.2.2]."
                     + " Set version to 5.0, or leave the delay out.")
         }
-        let expiry = engineOptions.value.sessionExpiry
+        let expiry = engine.sessionExpiry
         guard delay <= expiry else {
             throw .invalidRequest(
                 "The will has a delay of \(delay) s, but the session ends after \(expiry) s, and the server would publish the"

@@ -8,7 +8,7 @@ extension MQTTSubscriptions {
     nonisolated(nonsending) func subscribe(_ route: MQTTRoute) async throws(MQTTError) -> MQTTFilterWait.Answer {
         let answer = try await register(route)
         let core = core!
-        core.loop.execute { core.subscriptions.confirmUnmatched(route) }
+        core.loop.execute { core.subscriptions.confirmUnmatched([route]) }
         return answer
     }
 

@@ -21,12 +21,13 @@ struct MQTTMachine: ClientMachine, ~Copyable {
     var unmatched: MQTTUnmatchedMessages
     // Small fields are next to each other, because every idle client has them.
     private var trimming = MemoryTrimming()
-    private var reading = MQTTReadingPause()
     var asksToClose = false
     /// The server did not answer CONNECT or PINGREQ, or acknowledged nothing: what is in the outbox need not be written.
     private var serverIsSilent = false
     /// Connections are made to discard the session at the server, and for nothing else.
     var onlyDiscards = false
+    /// The subscription whose messages reached a receiver's bound; nil while none does.
+    private(set) var slowSubscription: Shared<String>?
     /// Where records are stored, with a session store.
     var journal: MQTTJournal?
     /// QoS 0 messages in the outbox of a connection that has ended, which are not reported yet.
@@ -87,11 +88,11 @@ struct MQTTMachine: ClientMachine, ~Copyable {
     /// message has a time to live.
     var timeForQoS0: Int64 { engine.sendsQoS0AtOnce ? engine.keepAlive.lastSent : publishers.loop.now }
     var isLatencyBound: Bool { mutating get { engine.inFlightCount <= 1 } }
-    var wantsReadingPaused: Bool { reading.isPaused }
+    var wantsReadingPaused: Bool { engine.isReadingPaused }
     var wantsClose: Bool { mutating get { asksToClose || engine.shouldClose } }
     var pauseReason: String? {
         if let slowSubscription { return Self.isSlow(slowSubscription.value) }
-        guard reading.isPaused else { return engine.keepAlive.isHeldUpByOutput ? Self.serverIsSlow : nil }
+        guard engine.isReadingPaused else { return engine.keepAlive.isHeldUpByOutput ? Self.serverIsSlow : nil }
         return
             "because too many acknowledgements wait for the session store, and reading is paused until it answers. Check the disk that holds it."
     }
@@ -100,6 +101,9 @@ struct MQTTMachine: ClientMachine, ~Copyable {
     // MARK: What happened to the connection
 
     mutating func setReadingHeldUp(_ isHeldUp: Bool, at now: Int64) { engine.setReadingHeldUp(isHeldUp, at: now) }
+    mutating func systemSlept(since start: Int64, at now: Int64, progress: OutputProgress) {
+        engine.systemSlept(since: start, at: now, progress: progress)
+    }
     mutating func outputTaken(at now: Int64) { engine.outputTaken(at: now) }
 
     mutating func outputDiscarded(_ bytes: RawSpan, leavingOut payload: LargePayload?, writtenUpTo offset: Int) {
@@ -137,7 +141,7 @@ struct MQTTMachine: ClientMachine, ~Copyable {
         manual.connectionClosed(engine)
         unmatched.connectionClosed(&engine)
         asksToClose = false
-        reading = MQTTReadingPause()
+        slowSubscription = nil
         trimming = MemoryTrimming()
         afterLock.work.closed = .some(error)
         if core?.settings.queuesQoS0WhileOffline == false { publishers.takeQueueWaiters(into: afterLock) }
@@ -175,7 +179,7 @@ struct MQTTMachine: ClientMachine, ~Copyable {
         {
             trimming.noteUse(at: now)
         }
-        if journal != nil { reading.update(&engine, at: now) }
+        if journal != nil { updateReadingPause(at: now) }
         collect(into: afterLock, at: now)
         return consumed
     }
@@ -230,7 +234,7 @@ struct MQTTMachine: ClientMachine, ~Copyable {
     ) -> UniqueArray<Waiter<Result<Void, MQTTError>>> {
         afterLock.work.core = core
         engine.persisted(through: ticket, at: now, into: &afterLock.work.effects)
-        reading.update(&engine, at: now)
+        updateReadingPause(at: now)
         collect(into: afterLock, at: now)
         return publishers.takeStored(through: ticket)
     }
@@ -245,11 +249,14 @@ struct MQTTMachine: ClientMachine, ~Copyable {
         return publishers.storeFailed(&engine, &ended)
     }
 
-    var slowSubscription: Shared<String>? { reading.slowSubscription }
-
     mutating func setSlowSubscription(_ name: Shared<String>?, at now: Int64) {
-        reading.slowSubscription = name
-        reading.update(&engine, at: now)
+        slowSubscription = name
+        updateReadingPause(at: now)
+    }
+
+    /// Reading pauses while a receiver's bound is reached, or too many responses wait for the store.
+    private mutating func updateReadingPause(at now: Int64) {
+        engine.setReadingPaused(slowSubscription != nil || engine.holdsTooManyPackets, at: now)
     }
 
     var withheldHoldOthersUp: Bool { !withheld.isEmpty && engine.holdsOthersUp }
@@ -277,7 +284,8 @@ struct MQTTMachine: ClientMachine, ~Copyable {
         withheld.subscriptionEnded(route)
         var left: [MQTTManualMessages.Message] = []
         if route.acknowledgement == .manual {
-            left = manual.take(route, engine).filter { !withheld.contains($0.delivery) }
+            let others = withheld.deliveries
+            left = manual.take(route, engine).filter { !others.contains($0.delivery) }
         }
         let report = unmatched.subscriptionEnded(route, leaving: left, &engine, at: now)
         withheld.acknowledge(&engine, at: now)
@@ -348,20 +356,5 @@ struct MQTTMachine: ClientMachine, ~Copyable {
         guard let journal else { return engine.storeRecords.removeAll() }
         journal.append(engine.storeRecords, through: engine.lastTicket)
         engine.storeRecords.removeAll(keepingCapacity: engine.storeRecords.capacity <= 1024)
-    }
-}
-
-/// Whether reading from the connection is paused: a receiver's bound is reached, or too many responses wait for the
-/// store. Part of ``MQTTMachine``, under the link's lock.
-struct MQTTReadingPause: Sendable {
-    private(set) var isPaused = false
-    /// The subscription whose messages reached a receiver's bound; nil while none does.
-    var slowSubscription: Shared<String>?
-
-    mutating func update(_ engine: inout MQTTEngine, at now: Int64) {
-        let isPaused = slowSubscription != nil || engine.holdsTooManyPackets
-        guard isPaused != self.isPaused else { return }
-        self.isPaused = isPaused
-        engine.setReadingPaused(isPaused, at: now)
     }
 }

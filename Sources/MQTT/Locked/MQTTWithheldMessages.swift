@@ -50,8 +50,8 @@ struct MQTTWithheldMessages: Sendable {
         for index in messages.indices { messages[index].routes.removeAll { $0 === route } }
     }
 
-    /// Whether a message waits for a subscription with automatic acknowledgement.
-    func contains(_ delivery: UInt64) -> Bool { messages.contains { $0.delivery == delivery } }
+    /// The messages that wait for subscriptions with automatic acknowledgement.
+    var deliveries: Set<UInt64> { Set(messages.lazy.map(\.delivery)) }
 
     /// The connection has closed: the server sends messages of QoS 1 again. Messages of QoS 2 were delivered, and the
     /// engine does not deliver a repetition: it is acknowledged when there is room.

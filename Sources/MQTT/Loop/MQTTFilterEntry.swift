@@ -55,18 +55,24 @@ final class MQTTFilterEntry {
         request.retainHandling = handlings.min { $0.rawValue < $1.rawValue } ?? .doNotSend
     }
 
-    /// Removes a route, its callers, and what it asked for.
-    func remove(_ route: MQTTRoute) {
-        routes.removeAll { $0 === route }
+    /// Removes a route, its callers, and what it asked for; false if it has none here.
+    func remove(_ route: MQTTRoute) -> Bool {
+        guard let index = routes.firstIndex(where: { $0 === route }) else { return false }
+        routes.remove(at: index)
         callers.removeAll { $0.route === route }
+        guard let first = routes.first else { return true }
         let filter = request.filter
-        let others = routes.flatMap { route in
+        // What the first one asks for as well remains, however many others there are.
+        let isSame = first.requests.elementsEqual(route.requests) { $0 == $1 && $0.filter.hasSameBytes(as: $1.filter) }
+        if isSame, first.properties == route.properties { return true }
+        var others = routes.flatMap { route in
             route.requests.filter { $0.filter.hasSameBytes(as: filter) }.map { (request: $0, route: route) }
-        }
-        guard let first = others.first else { return }
+        }[...]
+        guard let first = others.popFirst() else { return true }
         request = first.request
         setProperties(of: first.route)
-        for other in others.dropFirst() { add(other.request, of: other.route) }
+        for other in others { add(other.request, of: other.route) }
+        return true
     }
 
     private func setProperties(of route: MQTTRoute) {
@@ -77,7 +83,7 @@ final class MQTTFilterEntry {
     var areReplies: Bool { routes.allSatisfy(\.receivers.areRequests) }
 
     /// Whether a route has its answer, so that the server has granted it the filter.
-    func isAnswered(_ route: MQTTRoute) -> Bool { !callers.contains { $0.route === route } }
+    func isAnswered(_ route: MQTTRoute) -> Bool { callers.isEmpty || !callers.contains { $0.route === route } }
 
     /// Takes the callers that the answer to this SUBSCRIBE is for.
     func takeCallers(of token: UInt64) -> [Caller] { takeCallers { $0.token <= token } }

@@ -8,8 +8,8 @@ extension MQTTRouter {
     /// a release build.
     func checkInvariants() -> Bool {
         pace.count()
-        if pace.isDue(for: entries.count) { checkEntries() }
-        if pace.isDue(for: destinations.count + entries.count) { checkDestinations() }
+        if pace.isDue(for: entries.count + checkedRoutes) { checkEntries() }
+        if pace.isDue(for: destinations.count + entries.count + checkedRoutes) { checkDestinations() }
         return true
     }
 
@@ -49,6 +49,7 @@ extension MQTTRouter {
             let own = destinations[Int(number)].routes.map { ObjectIdentifier($0) }
             assert(own == key, "Topics share a destination that is not theirs.")
         }
+        checkedRoutes = routes.count
         assert(destinations[0].routes.isEmpty, "The destination that stands for none leads to a subscription.")
     }
 }

@@ -42,6 +42,8 @@ final class MQTTRouter {
     /// The identifiers of filters that were removed, the last ones. Messages for them may follow UNSUBACK [MQTT 5.0 3.10.4].
     private var endedIdentifiers: [UInt32] = []
     var pace = InvariantPace()
+    /// How many routes the last check of invariants has found.
+    var checkedRoutes = 0
     /// Receives the messages that no filter matches; nil to drop them.
     var unmatched: MQTTRoute?
 
@@ -203,7 +205,8 @@ final class MQTTRouter {
     func add(_ route: MQTTRoute, _ request: MQTTSubscriptionRequest) -> (entry: MQTTFilterEntry, isNew: Bool) {
         let key = ByteKey(request.filter)
         if let entry = entries[key] {
-            let isNew = !entry.routes.contains { $0 === route }
+            // All filters of a route are added before another route.
+            let isNew = entry.routes.last !== route
             if isNew { entry.routes.append(route) }
             filtersChanged()
             if (request.retainHandling == .doNotSend) != (entry.request.retainHandling == .doNotSend) {
@@ -234,8 +237,7 @@ final class MQTTRouter {
         var (unwanted, shared): ([String], [MQTTFilterEntry]) = ([], [])
         for request in route.requests {
             let key = ByteKey(request.filter)
-            guard let entry = entries[key], entry.routes.contains(where: { $0 === route }) else { continue }
-            entry.remove(route)
+            guard let entry = entries[key], entry.remove(route) else { continue }
             if entry.routes.isEmpty {
                 removeEntry(key)
                 unwanted.append(request.filter)
@@ -249,8 +251,7 @@ final class MQTTRouter {
 
     /// Removes a route from one filter, which the server refused to it.
     func withdraw(_ route: MQTTRoute, from key: ByteKey) {
-        guard let entry = entries[key] else { return }
-        entry.remove(route)
+        guard let entry = entries[key], entry.remove(route) else { return }
         filtersChanged()
         if entry.routes.isEmpty { removeEntry(key) }
     }

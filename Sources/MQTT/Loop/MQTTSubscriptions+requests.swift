@@ -38,17 +38,23 @@ extension MQTTSubscriptions {
             }
             let all = entry.takeCallers(of: request.token)
             let callers = all.filter { $0.wait != nil }
-            let answered = entry.routes.filter(entry.isAnswered)
-            for route in answered { route.noteGranted(code) }
-            let isKnown = answered.contains { route in !all.contains { $0.route === route } }
+            var (known, declared): ([MQTTRoute], [MQTTRoute]) = ([], [])
+            for route in entry.routes where entry.isAnswered(route) {
+                route.noteGranted(code)
+                guard let caller = all.first(where: { $0.route === route }) else {
+                    known.append(route)
+                    continue
+                }
+                if caller.wait == nil { declared.append(route) }
+            }
             // Not for subscriptions that have ended, if only later ones wait.
-            if !all.isEmpty || !answered.isEmpty {
+            if !all.isEmpty || !known.isEmpty {
                 core.news.tell(
-                    request.comesFirst && callers.isEmpty && isKnown
+                    request.comesFirst && callers.isEmpty && !known.isEmpty
                         ? .resubscribed(filter: filter, code) : .subscribed(filter: filter, code))
             }
             // Callers confirm for themselves: theirs may have been cancelled.
-            for route in answered where !callers.contains(where: { $0.route === route }) { confirmUnmatched(route) }
+            confirmUnmatched(known + declared)
             for caller in callers {
                 caller.wait?.answer(caller.index, .success(code), properties, of: request.token)
             }

@@ -43,7 +43,7 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
         if let error = conflict(of: route) { return route.finish(.failed(error)) }
         add(route, nil)
         // Its receivers have the messages whatever the server answers: another subscription must not get them again.
-        confirmUnmatched(route)
+        confirmUnmatched([route])
     }
 
     /// Why messages of a shared filter could not be told from those of another filter; nil if they can, or if only CONNACK
@@ -230,7 +230,7 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
         if let earlier = router.unmatched { finish(earlier) }
         router.setUnmatched(route)
         handUnmatched(to: route)
-        confirmUnmatched(route)
+        confirmUnmatched([route])
     }
 
     /// The session store was opened: subscriptions that were made before get the messages that it holds.
@@ -241,12 +241,12 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
         for (_, entry) in router.entries.sorted(by: { $0.key.text < $1.key.text }) {
             for route in entry.routes {
                 handUnmatched(to: route)
-                if !awaited.contains(ObjectIdentifier(route)) { confirmUnmatched(route) }
+                if !awaited.contains(ObjectIdentifier(route)) { confirmUnmatched([route]) }
             }
         }
         guard let unmatched = router.unmatched else { return }
         handUnmatched(to: unmatched)
-        confirmUnmatched(unmatched)
+        confirmUnmatched([unmatched])
     }
 
     /// Gives a new subscription the messages that the client has kept and that match it, before any that arrive later.
@@ -285,13 +285,15 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
         return MQTTBatch(storage, version: .v5_0, core: core, route: route)
     }
 
-    /// Once the subscription exists, acknowledges and forgets the messages that it was handed, unless it acknowledges
+    /// Once subscriptions exist, acknowledges and forgets the messages that they were handed, unless they acknowledge
     /// manually.
-    func confirmUnmatched(_ route: MQTTRoute) {
-        guard route.acknowledgement == .automatic else { return }
+    func confirmUnmatched(_ routes: [MQTTRoute]) {
         let now = core.loop.now
         core.link.perform { machine in
-            machine.unmatched.confirm(route, &machine.engine, at: now)
+            if machine.unmatched.isEmpty { return }
+            for route in routes where route.acknowledgement == .automatic {
+                machine.unmatched.confirm(route, &machine.engine, at: now)
+            }
             machine.flushRecords()
         }
     }

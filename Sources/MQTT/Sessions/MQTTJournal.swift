@@ -162,9 +162,8 @@ final class MQTTJournal: Sendable {
         }
     }
 
-    /// If the wall clock was set or the system slept since the store was opened, shifts the stored times by the difference:
-    /// the engine's time does not pass while the system sleeps. Ignores less than a second, because the two clocks are read
-    /// one after the other.
+    /// If the wall clock was set since the store was opened, shifts the stored times by the difference. Ignores less than a
+    /// second, because the two clocks are read one after the other.
     private func correctTimes(of records: inout [MQTTStoreRecord]) {
         let change = loop.timeOfDay - loop.now.advanced(byNanoseconds: wallClockOffset) / 1_000_000
         guard change.magnitude >= 1000 else { return }

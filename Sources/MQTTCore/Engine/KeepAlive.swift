@@ -118,7 +118,6 @@ package struct KeepAlive: Sendable {
 
     /// The caller itself stopped reading, or reads again: silence then proves nothing.
     mutating func setReadingPaused(_ paused: Bool, at now: Int64) {
-        guard paused != readingPaused else { return }
         readingPaused = paused
         lastSign = now
         readingSince = now

@@ -61,10 +61,13 @@ extension MQTTEngine {
     /// The caller stopped or resumed reading by its own decision: silence of the peer then proves nothing, but we still
     /// write our pings.
     public mutating func setReadingPaused(_ paused: Bool, at now: Int64) {
+        guard paused != keepAlive.readingPaused else { return }
         keepAlive.setReadingPaused(paused, at: now)
         acknowledgementWait.restart(at: now)
         if !paused { authentication.extend(until: now.advanced(byNanoseconds: options.value.requestTimeout)) }
     }
+
+    package var isReadingPaused: Bool { keepAlive.readingPaused }
 
     /// The caller reads nothing until the peer has taken more of ``output``, or reads again. Meanwhile what the peer takes is its
     /// sign of life: see ``OutputProgress/movedBytes``.
@@ -93,6 +96,23 @@ extension MQTTEngine {
     /// has ``nextDeadline`` now, and then writes PINGREQ, unless one is unanswered or reading is paused.
     package mutating func networkChanged(at now: Int64) {
         if phase == .connected { keepAlive.networkChanged(at: now) }
+    }
+
+    /// The system slept from `start` until now, and the connection may be dead without either side being notified. Nothing was
+    /// read meanwhile: every answer is awaited anew. After a long sleep a client with keep alive writes PINGREQ, unless one is
+    /// unanswered or reading is paused.
+    ///
+    /// - Parameter progress: as for ``handleTimeout(at:progress:into:)``, which follows.
+    package mutating func systemSlept(since start: Int64, at now: Int64, progress: OutputProgress) {
+        defer { assert(checkInvariants()) }
+        if phase == .connecting {
+            connectDeadline = max(connectDeadline, now.advanced(byNanoseconds: options.value.connectTimeout))
+        }
+        guard !keepAlive.readingPaused else { return }
+        setReadingPaused(true, at: start)
+        setReadingPaused(false, at: now)
+        // At once: a message that is due now would count as what was sent last.
+        if phase == .connected, !isServer, now - start >= .longSleep { probe(progress, at: now) }
     }
 
     mutating func writePing(at now: Int64, _ progress: OutputProgress) {

@@ -20,6 +20,8 @@ package protocol ClientLink: AnyObject, Sendable {
     func pauseReading(for subscription: String)
     /// Whether messages whose acknowledgements are withheld keep others from being acknowledged or sent.
     var withheldHoldOthersUp: Bool { get }
+    /// Ends the waits for room in the outbox, for which the server would have to take bytes.
+    func endOutboxWaits(because subscription: String)
     /// A receiver has room again.
     ///
     /// - Parameter slowSubscription: the subscription because of which nothing is read still; nil if there is none.

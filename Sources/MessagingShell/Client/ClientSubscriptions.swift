@@ -100,6 +100,7 @@ extension ClientSubscriptions {
         if let reading {
             core.link.pauseReading(for: reading.name)
             core.news.tell(.readingPaused(for: reading.name))
+            core.link.endOutboxWaits(because: reading.name)
             core.readingStandsStill(for: reading.name)
         }
         if !acknowledgements.isEmpty, core.link.withheldHoldOthersUp {

@@ -91,6 +91,8 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
     /// Batches that wait, the oldest at `head`. Slots before it are empty: batches that the reader has taken are released.
     @safe @exclusivity(unchecked) private var slots: [AnyObject?] = []
     @safe @exclusivity(unchecked) private var head = 0
+    /// How many batches from the oldest on hold nothing that may be dropped: a full buffer is not searched for each batch.
+    @safe @exclusivity(unchecked) private var promised = 0
     @safe @exclusivity(unchecked) private var messages = 0
     @safe @exclusivity(unchecked) private var bytes = 0
     /// The messages of all batches that the reader has begun.
@@ -341,6 +343,7 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
         }
         slots[head] = nil
         head += 1
+        promised = max(0, promised - 1)
         if head == slots.count {
             slots.removeAll(keepingCapacity: slots.capacity <= 1024)
             head = 0
@@ -365,6 +368,7 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
             assert(current == nil && head == slots.count, "A reader waits although there is a batch.")
             assert(!isEnded, "A reader waits although the end has come.")
         }
+        assert(head + promised <= slots.count, "More batches are promised than wait.")
         assert(isEnded || isFull || !isAtBound || messages == 0, "A bound is reached, and nothing notes it.")
         assert(!isEnded || !isFull, "A queue that has ended holds the connection up.")
         guard pace.isDue(for: slots.count) else { return true }
@@ -388,7 +392,7 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
     /// newest is never dropped for its bytes: a bound that is smaller than one read must not keep everything out.
     private func dropOldest() {
         var lost = 0
-        var index = head
+        var index = head + promised
         while index < slots.count, let object = slots[index] {
             let batch = cast(object)
             let isNewest = index == slots.count - 1
@@ -414,6 +418,7 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
             } else {
                 bytes -= bytesBefore - batch.byteCount
                 batch.gap += dropped
+                if dropped < wanted, index == head + promised { promised += 1 }
                 index += 1
             }
         }

@@ -17,9 +17,10 @@ package final class FullBuffers<Route: DeliveryRoute> {
         var taken: Int
         var since: Int64
 
-        /// Whether nothing has been taken for the interval, after which another one begins.
-        mutating func stands(_ taken: Int, for interval: Int64, at now: Int64) -> Bool {
+        /// Whether nothing has been taken for the interval, after which another one begins. While the system slept, nobody could.
+        mutating func stands(_ taken: Int, for interval: Int64, wokeAt: Int64, at now: Int64) -> Bool {
             let isSame = taken == self.taken
+            if isSame { since = max(since, wokeAt) }
             if isSame, now < since.advanced(byNanoseconds: interval) { return false }
             self = Progress(taken: taken, since: now)
             return isSame
@@ -81,12 +82,14 @@ package final class FullBuffers<Route: DeliveryRoute> {
     /// The subscriptions whose readers have taken nothing for the interval: one that keeps the client from reading, and those
     /// that hold up acknowledgements only.
     package func standingStill(_ routes: @autoclosure () -> [Route]) -> (reading: Route?, acknowledgements: [Route]) {
-        let now = alarm.loop.now
+        let (now, wokeAt) = (alarm.loop.now, alarm.loop.lastSleep.upperBound)
         var reading: Route?
         var acknowledgements: [Route] = []
         for index in buffers.indices {
             let route = buffers[index].route
-            guard buffers[index].progress.stands(route.takenCount, for: interval, at: now) else { continue }
+            guard buffers[index].progress.stands(route.takenCount, for: interval, wokeAt: wokeAt, at: now) else {
+                continue
+            }
             switch buffers[index].holdsUp {
             case .reading: reading = reading ?? route
             case .acknowledgements: acknowledgements.append(route)
@@ -94,7 +97,7 @@ package final class FullBuffers<Route: DeliveryRoute> {
         }
         if ofAll != nil {
             let routes = routes()
-            let stands = ofAll?.stands(Self.taken(by: routes), for: interval, at: now) == true
+            let stands = ofAll?.stands(Self.taken(by: routes), for: interval, wokeAt: wokeAt, at: now) == true
             if stands, reading == nil { reading = slowest(of: routes) }
         }
         watch()

@@ -7,6 +7,8 @@ package import Transport
 package protocol SupervisedClient: AnyObject, Sendable {
     associatedtype Failure: Error & Sendable
 
+    /// What keeps this client connected.
+    var supervisor: Supervisor<Self> { get }
     /// The failure of callers that wait for a connection while the user disconnects.
     static var stopped: Failure { get }
     /// The failure of callers that wait for a connection while the event loop cannot start.

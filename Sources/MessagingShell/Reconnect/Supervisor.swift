@@ -29,32 +29,35 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     private var schedule: ReconnectSchedule
     /// Nanoseconds from the beginning of an attempt until the server has accepted.
     private let connectTimeout: Int64
-    /// When the attempt that is being made times out; on the loop's thread.
+    /// When the attempt that is being made began.
+    private var attemptBegan = Int64.min
+    /// When it times out; on the loop's thread.
     package private(set) var attemptDeadline = Int64.max
+    /// The last server that has refused credentials since a server has accepted: it was asked again, with others.
+    private var refusingServer: Int?
+    // Small fields are next to each other, because every idle client has them.
+    private var phase = Phase.idle
     /// Whether each server and address of this round is given the whole `connectTimeout`, because the round before it was
     /// hurried.
     private var isPatient = false
     /// Whether the client gave up a server or address of this round before `connectTimeout` was over.
     private var roundWasHurried = false
-    /// The last server that has refused credentials since a server has accepted: it was asked again, with others.
-    private var refusingServer: Int?
-    private var phase = Phase.idle
-    /// Nil if the client does not follow the network.
-    let network: NetworkMonitor?
-    /// From `start` to the end of supervision.
-    private var observation: NetworkMonitor.Observation?
     /// Whether the attempt that is being made began while the monitor reported no network; its failure does not count.
     private var triesWithoutNetwork = false
     /// What stopping leads to.
     private var ending = Ending.disconnected
     /// Whether the client leaves its server for another one, until that connection has ended; from any thread.
     let isMoving = Atomic(false)
+    /// Nil if the client does not follow the network.
+    let network: NetworkMonitor?
+    /// From `start` to the end of supervision.
+    private var observation: NetworkMonitor.Observation?
     /// The streams that are being opened: that of the attempt and, behind it, that of a hint which came meanwhile. The first
     /// that opens wins.
     private var openings: [Opening] = []
     private var openingCount: UInt32 = 0
     /// Connections that the client has left, and whose end has not been reported yet.
-    private var abandonedCount = 0
+    private var abandonedCount: UInt32 = 0
     /// Nil for a single server.
     private let servers: ServerRounds<Client.Failure>?
     private var callers = SupervisorCallers()
@@ -282,6 +285,10 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
 
     /// An attempt failed: tries the next address or server of the round, or waits before the next round.
     private func attemptFailed(_ failure: Client.Failure, at now: Int64) {
+        if loop.lastSleep.upperBound > attemptBegan, isLong(loop.lastSleep) {
+            // The time passed while the system slept. That says nothing about the server.
+            return open(continues: true)
+        }
         var failure = failure
         if now >= opener.patienceEnd { roundWasHurried = true }
         if opener.addressFailed() { return failOver(at: now) }
@@ -428,6 +435,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
             deadline: loop.now.advanced(byNanoseconds: connectTimeout), isPatient: isPatient,
             continuesLast: continues)
         attemptDeadline = attempt.deadline
+        if openings.isEmpty { attemptBegan = loop.now }
         client.prepare(attempt)
         if openings.isEmpty { client.stateChanged(to: .connecting(attempt: attempt.number)) }
         loop.beginWork()
@@ -478,7 +486,12 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
 
     private func setAlarm(_ deadline: Int64) {
         cancelAlarm()
-        alarm = LoopAlarm(loop: loop) { [weak self] now in self?.alarmFired(at: now) }
+        // The client, because weak references to it exist anyway: the first to the supervisor would take memory for good.
+        var slept: (@Sendable (Int64, Int64) -> Void)?
+        if phase == .waiting || phase == .offline {
+            slept = { [weak client] start, now in client?.supervisor.systemSlept(since: start, at: now) }
+        }
+        alarm = LoopAlarm(loop: loop, slept: slept) { [weak client] in client?.supervisor.alarmFired(at: $0) }
         alarm?.set(deadline)
     }
 
@@ -629,6 +642,13 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         setAlarm(loop.now.advanced(byNanoseconds: schedule.longestDelay))
         client?.stateChanged(to: .waitingForNetwork)
     }
+
+    /// The system slept during a wait, and after a long sleep the network may be another.
+    private func systemSlept(since start: Int64, at now: Int64) {
+        if isLong(start..<now), network?.isAvailable != false { openNow() }
+    }
+
+    private func isLong(_ sleep: Range<Int64>) -> Bool { sleep.upperBound - sleep.lowerBound >= .longSleep }
 
     /// Ends a wait, because the network has improved. A connection stays if it has outlived the change.
     private func openNow() {

@@ -117,6 +117,13 @@ extension STOMPError {
 // MARK: - Connecting
 
 extension STOMPError {
+    static func outboxStandsStill(_ subscription: String) -> STOMPError {
+        STOMPError(
+            .timedOut,
+            "The server took no bytes for requestTimeout, perhaps since the client reads nothing, \(STOMPMachine.isSlow(subscription)) The frame was not sent."
+        )
+    }
+
     /// CONNECT has no answer, and the time to connect was short because another address was waiting to be tried.
     static func hurriedConnectIsUnanswered(_ failure: STOMPConnectionFailure) -> STOMPError {
         STOMPError(.timedOut, "The server did not answer CONNECT " + StreamOpener.hurry, underlying: failure)

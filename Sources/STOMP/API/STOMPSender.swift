@@ -105,7 +105,7 @@ struct STOMPSender {
     /// Waits until a frame for which the outbox had no room can be tried again.
     nonisolated(nonsending) func roomInOutbox() async throws(STOMPError) {
         if Task.isCancelled { throw .cancelledWait }
-        await core.link.outboxRoom()
+        if let slow = await core.link.outboxRoom() { throw .outboxStandsStill(slow) }
     }
 
     // MARK: Many messages

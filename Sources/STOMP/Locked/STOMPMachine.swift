@@ -65,6 +65,9 @@ struct STOMPMachine: ClientMachine, ~Copyable {
     var abandonsOutput: Bool { mutating get { serverIsSilent || engine.phase == .connecting } }
 
     mutating func setReadingHeldUp(_ isHeldUp: Bool, at now: Int64) { engine.setReadingHeldUp(isHeldUp, at: now) }
+    mutating func systemSlept(since start: Int64, at now: Int64, progress: OutputProgress) {
+        engine.systemSlept(since: start, at: now)
+    }
     mutating func outputTaken(at now: Int64) { engine.outputTaken(at: now) }
 
     mutating func outputDiscarded(_ bytes: RawSpan, leavingOut payload: LargePayload?, writtenUpTo offset: Int) {
@@ -170,9 +173,8 @@ struct STOMPMachine: ClientMachine, ~Copyable {
     }
 
     mutating func setSlowSubscription(_ name: Shared<String>?, at now: Int64) {
-        let wasPaused = wantsReadingPaused
         slowSubscription = name
-        if wantsReadingPaused != wasPaused { engine.setReadingPaused(wantsReadingPaused, at: now) }
+        engine.setReadingPaused(name != nil, at: now)
     }
 
     /// Takes the callers whose frames are complete out of the table, to be resumed after the lock is released.

@@ -160,6 +160,14 @@ struct ReceiptTable {
         if pending > 0 { ring[head].deadline = deadline }
     }
 
+    /// Gives all waits until `deadline` at least.
+    mutating func postpone(until deadline: Int64) {
+        for offset in 0..<used {
+            let place = (head + offset) & (ring.count - 1)
+            ring[place].deadline = max(ring[place].deadline, deadline)
+        }
+    }
+
     private mutating func grow() {
         var larger: [Slot] = []
         larger.reserveCapacity(max(16, ring.count * 2))

@@ -63,8 +63,22 @@ extension STOMPEngine {
     /// The caller stopped or resumed reading by its own decision: while it does not read, silence of the peer proves
     /// nothing. Heart-beats are still written.
     public mutating func setReadingPaused(_ paused: Bool, at now: Int64) {
+        guard paused != timing.isPaused else { return }
         timing.setReading(isPaused: paused, isHeldUp: timing.isHeldUp, at: now)
         receiptWait.restart(at: now)
+    }
+
+    /// The system slept from `start` until now. Nothing was read meanwhile: every answer, and the next heart-beat of the peer, is
+    /// awaited anew.
+    package mutating func systemSlept(since start: Int64, at now: Int64) {
+        defer { assert(checkInvariants()) }
+        if phase == .connecting {
+            phaseDeadline = max(phaseDeadline, now.advanced(byNanoseconds: configuration.connectTimeout))
+        }
+        receipts.postpone(until: now.advanced(byNanoseconds: configuration.receiptTimeout))
+        guard !timing.isPaused else { return }
+        setReadingPaused(true, at: start)
+        setReadingPaused(false, at: now)
     }
 
     /// The caller reads nothing until the peer has taken more of ``output``, or reads again. Meanwhile what the peer takes is its

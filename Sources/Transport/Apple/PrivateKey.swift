@@ -8,7 +8,8 @@
         ///
         /// - Throws: `tlsConfiguration`.
         init(_ source: PEMSource, passphrase: String?) throws(TransportError) {
-            let blocks = PEMBlock.all(in: try source.read("private key")) { $0.hasSuffix("PRIVATE KEY") }
+            let lines = try source.lines(of: source.read("private key"), "private key")
+            let blocks = PEMBlock.all(in: lines) { $0.hasSuffix("PRIVATE KEY") }
             guard let block = blocks?.first else {
                 throw source.unusableKey(passphrase: passphrase, "its Base64 is not complete")
             }

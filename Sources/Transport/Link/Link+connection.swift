@@ -118,7 +118,7 @@ extension Link where Machine: ~Copyable {
         tail = []
         afterLock.perform(RawSpan())
         // After the client knows why the connection ended, so that what waited for room reports that.
-        waiters.resume(returning: ())
+        waiters.resume(returning: nil)
         settle(at: now)
     }
 }

@@ -105,11 +105,13 @@ package struct LinkAction {
 
 /// Callers that wait for room in the outbox.
 extension Link where Machine: ~Copyable {
-    /// Waits until the outbox has room, the connection ends, or the task is cancelled; check again afterwards.
-    package nonisolated(nonsending) func outboxRoom() async {
-        let token = Atomic(Waiters<Void>.noToken)
-        await waiting { waiter in
-            var waiter: Waiter<Void>? = waiter
+    /// Waits until the outbox has room, the connection ends, or the task is cancelled; check again afterwards. Returns why there
+    /// will be no room, as ``endOutboxWaits(because:)`` says.
+    @discardableResult
+    package nonisolated(nonsending) func outboxRoom() async -> String? {
+        let token = Atomic(Waiters<String?>.noToken)
+        return await waiting { waiter in
+            var waiter: Waiter<String?>? = waiter
             var wakes = false
             // A waiter is added only while there is something to wait for, under the lock that ends it.
             state.withLock { state in
@@ -122,9 +124,15 @@ extension Link where Machine: ~Copyable {
                 wakes = isFirst && claimSettle(&state, toSend: true)
             }
             if wakes { loop.post(self, LinkPost.settle) }
-            waiter.take()?.resume(returning: ())
+            waiter.take()?.resume(returning: nil)
         } onCancel: {
-            state.withLock { $0.outboxWaiters.take(token.load(ordering: .relaxed)) }?.resume(returning: ())
+            state.withLock { $0.outboxWaiters.take(token.load(ordering: .relaxed)) }?.resume(returning: nil)
         }
+    }
+
+    /// Ends the waits for room: the peer takes nothing until something is read, and nothing is.
+    package func endOutboxWaits(because reason: String) {
+        var waiters = state.withLock { $0.outboxWaiters.takeAll() }
+        waiters.resume(returning: reason)
     }
 }

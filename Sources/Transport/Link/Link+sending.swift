@@ -92,7 +92,7 @@ extension Link where Machine: ~Copyable {
         var effects = StepEffects()
         let step = state.withLock { state in chooseStep(&state, isLoop: isLoop, &rounds, &effects) }
         if let tap = effects.tap { show(step, to: tap) }
-        effects.waiters.resume(returning: ())
+        effects.waiters.resume(returning: nil)
         if effects.loopHasToSettle { loop.post(self, LinkPost.settle) }
         if effects.loopHasToReport { loop.post(self, LinkPost.reportDiscarded) }
         return step
@@ -233,7 +233,7 @@ private enum WriteStep {
 /// What a step leads to once the lock is released.
 private struct StepEffects: ~Copyable {
     /// Callers that have room in the outbox again.
-    var waiters = UniqueArray<Waiter<Void>>()
+    var waiters = UniqueArray<Waiter<String?>>()
     var loopHasToSettle = false
     var loopHasToReport = false
     /// Sees what was taken out of the outbox.

@@ -159,7 +159,15 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
         }
     }
 
-    override package func deadlineReached(at now: Int64) {
+    override package func deadlineReached(at now: Int64) { timePassed(at: now) }
+
+    override package func systemSlept(since start: Int64, at now: Int64) {
+        // That the peer took nothing meanwhile proves nothing.
+        if stall?.start == .max { stall = nil }
+        timePassed(at: now, asleepSince: start)
+    }
+
+    private func timePassed(at now: Int64, asleepSince start: Int64? = nil) {
         let stream = state.withLock { $0.stream }
         let streamProgress = stream?.progress ?? StreamProgress()
         if closing.isDue(at: now, streamProgress) {
@@ -175,6 +183,7 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
                     machine.value.report(.began, into: afterLock)
                 }
                 let progress = progress(state, streamProgress)
+                if let start { machine.value.systemSlept(since: start, at: now, progress: progress) }
                 machine.value.handleTimeout(at: now, progress: progress, into: afterLock)
                 if machine.value.outputCount == 0 && !state.sending { trimBuffers(&state) }
             }
@@ -290,6 +299,7 @@ enum LinkPost {
 @usableFromInline
 package struct LinkState: ~Copyable, Sendable {
     var stream: (any ByteStream)? { didSet { isAttached = stream != nil } }
+    // Small fields are next to each other, because every idle client has them.
     @usableFromInline package private(set) var isAttached = false
     /// Whether callers may write to `stream` from their own threads; layers are the loop's alone.
     @usableFromInline package var callersMaySend = false
@@ -301,16 +311,16 @@ package struct LinkState: ~Copyable, Sendable {
     /// Whether the loop was asked to settle and has not done so yet.
     @usableFromInline package var settleIsDue = false
     @usableFromInline package var readingIsPaused = false
-    /// Why nothing more can be written to `stream`, until the loop has ended the connection.
-    var broken: Shared<TransportError>?
-    /// The deadline that the loop knows.
-    @usableFromInline package var armedDeadline = Int64.max
-    /// The callers that wait for room in the outbox.
-    var outboxWaiters = Waiters<Void>()
     /// Whether a standstill was reported whose end was not.
     @usableFromInline package var standsStill = false
     /// Whether there has been room in the outbox since.
     var standstillIsOver = false
+    /// Why nothing more can be written to `stream`, until the loop has ended the connection.
+    var broken: Shared<TransportError>?
+    /// The deadline that the loop knows.
+    @usableFromInline package var armedDeadline = Int64.max
+    /// The callers that wait for room in the outbox: nil to try again, or why there will be none.
+    var outboxWaiters = Waiters<String?>()
     var tap: (any LinkTap)?
     /// Bytes in the outbox from which on callers wait.
     @usableFromInline package let maximumOutboxBytes: Int

@@ -41,6 +41,10 @@ package protocol LinkMachine: ~Copyable, Sendable {
     /// it reads again. The end of the connection is not reported.
     mutating func setReadingHeldUp(_ isHeldUp: Bool, at now: Int64)
 
+    /// The system slept from `start` until now, so that nothing was read, and the connection may be dead. `handleTimeout`
+    /// follows.
+    mutating func systemSlept(since start: Int64, at now: Int64, progress: OutputProgress)
+
     /// The bytes of `output` are being written.
     mutating func outputTaken(at now: Int64)
     mutating func connectionOpened(at now: Int64, into afterLock: AfterLock)
@@ -100,6 +104,7 @@ extension LinkMachine where Self: ~Copyable {
     package var isLatencyBound: Bool { true }
     package var abandonsOutput: Bool { false }
     package mutating func setReadingHeldUp(_ isHeldUp: Bool, at now: Int64) {}
+    package mutating func systemSlept(since start: Int64, at now: Int64, progress: OutputProgress) {}
     package mutating func outputTaken(at now: Int64) {}
     package mutating func outputDiscarded(
         _ bytes: RawSpan, leavingOut payload: LargePayload?, writtenUpTo offset: Int

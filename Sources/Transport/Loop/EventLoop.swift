@@ -86,6 +86,9 @@ package final class EventLoop: @unchecked Sendable {
         /// What a simulation lets wait for a later round.
         var deferred: [Work] = []
         var sharedObjects: [AnyObject] = []
+        /// For how long the system had slept when that was last noticed, and that sleep.
+        var timeAsleep: Int64 = 0
+        var lastSleep = Int64.min..<Int64.min
         /// When the round began, and whether a task ran in it.
         var roundStart: Int64 = 0
         var ranTask = false
@@ -100,6 +103,9 @@ package final class EventLoop: @unchecked Sendable {
 
     /// The time in nanoseconds that tasks may use the loop without a pause before that is reported.
     private static let longestHold: Int64 = 100_000_000
+
+    /// The shortest sleep of the system that is noticed, in nanoseconds.
+    private static let shortestSleep: Int64 = 1_000_000_000
 
     /// Pieces of work that run, if each hands in the next, before the selector is asked again. Connecting takes fewer.
     private static let longestRun = 16
@@ -146,6 +152,12 @@ package final class EventLoop: @unchecked Sendable {
         if let manualTime { return manualTime.now }
         return MonotonicClock.now
     }
+
+    /// The last sleep of the system that was noticed. On the loop's thread.
+    package var lastSleep: Range<Int64> { inside.lastSleep }
+
+    /// For how many nanoseconds the system has slept until now.
+    private var timeAsleep: Int64 { manualTime?.timeAsleep ?? MonotonicClock.timeAsleep }
 
     /// Whether time passes only when a ``ManualClock`` is advanced.
     package var isManual: Bool { manualTime != nil }
@@ -288,6 +300,7 @@ package final class EventLoop: @unchecked Sendable {
     private func run() {
         thread.store(currentThreadNumber, ordering: .relaxed)
         sleepPrecisely()
+        inside.timeAsleep = timeAsleep
         var events: [ReadyEvent] = []
         var work: [Work] = []
         /// Pieces of work since the selector was asked.
@@ -303,6 +316,9 @@ package final class EventLoop: @unchecked Sendable {
 
             let now = self.now
             if timeout == 0 { _ = noticeHold(until: now) }
+            let mayHaveSlept = now &- inside.roundStart >= Self.shortestSleep
+            // What has arrived is read before anything is late.
+            if mayHaveSlept, !polls { selector.wait(timeout: 0, events: &events) }
             inside.roundStart = now
             inside.ranTask = false
             for event in events {
@@ -310,6 +326,7 @@ package final class EventLoop: @unchecked Sendable {
                 guard Int64(inside.generations[slot]) == event.token >> 32 else { continue }
                 inside.handlers[slot]?.ready(event.readiness, at: now)
             }
+            if mayHaveSlept { noticeSleep(at: now) }
             inbox.withLock { inbox in
                 swap(&inbox.work, &work)
                 inbox.isAsleep = false
@@ -364,6 +381,18 @@ package final class EventLoop: @unchecked Sendable {
             // The reader of the report may have handed in work.
             if noticeHold(until: present) { return 0 }
             return next == .max ? .max : max(0, next &- present)
+        }
+    }
+
+    /// Notifies all that has a deadline if the system has slept since the last round, whatever has ended the wait.
+    private func noticeSleep(at now: Int64) {
+        let timeAsleep = self.timeAsleep
+        let slept = timeAsleep - inside.timeAsleep
+        guard slept >= Self.shortestSleep else { return }
+        (inside.timeAsleep, inside.lastSleep) = (timeAsleep, (now - slept)..<now)
+        // Each of them may cancel the deadlines of others.
+        for handler in inside.timers.entries where handler.deadline != .max {
+            handler.systemSlept(since: now - slept, at: now)
         }
     }
 
@@ -516,15 +545,25 @@ package class LoopHandler: @unchecked Sendable {
 
     /// `loop.post(_:_:)` was called with `code`. On the loop's thread.
     package func posted(_ code: Int, at now: Int64) {}
+
+    /// The system slept from `start` until now, and this handler has a deadline, which may have passed meanwhile. What has
+    /// arrived was read before. On the loop's thread.
+    package func systemSlept(since start: Int64, at now: Int64) {}
 }
 
 /// One deadline that does not belong to a connection: calls a closure on the loop's thread.
 package final class LoopAlarm: LoopHandler, @unchecked Sendable {
-    // Sendable because the closure is, and never changes.
+    // Sendable because the closures are, and never change.
     private let fire: @Sendable (Int64) -> Void
+    private let slept: (@Sendable (_ start: Int64, _ now: Int64) -> Void)?
 
-    package init(loop: EventLoop, fire: @escaping @Sendable (Int64) -> Void) {
+    /// - Parameter slept: called when the system has slept while the alarm was set.
+    package init(
+        loop: EventLoop, slept: (@Sendable (_ start: Int64, _ now: Int64) -> Void)? = nil,
+        fire: @escaping @Sendable (Int64) -> Void
+    ) {
         self.fire = fire
+        self.slept = slept
         super.init(loop: loop)
     }
 
@@ -536,6 +575,8 @@ package final class LoopAlarm: LoopHandler, @unchecked Sendable {
     override package func deadlineReached(at now: Int64) {
         fire(now)
     }
+
+    override package func systemSlept(since start: Int64, at now: Int64) { slept?(start, now) }
 }
 
 /// What a descriptor is watched for, and what it was found ready for.

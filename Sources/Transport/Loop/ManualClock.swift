@@ -81,6 +81,18 @@ public final class ManualClock: Clock {
         await call.answer()
     }
 
+    /// Lets the system sleep for so long: time passes, and what is due meanwhile happens when it wakes. Returns when that has
+    /// happened.
+    ///
+    /// - Parameter others: what happens elsewhere meanwhile; on the loop's thread.
+    package func letSystemSleep(for duration: Duration, while others: @escaping @Sendable () -> Void = {}) async {
+        loop.execute { [loop] in
+            others()
+            loop.manualTime?.sleep(forNanoseconds: max(0, duration.inNanoseconds))
+        }
+        await waitUntilQuiet()
+    }
+
     /// Waits until the clock has been advanced to a moment.
     public func sleep(until deadline: Instant, tolerance: Duration? = nil) async throws {
         let call = PendingCall<Bool>()
@@ -119,6 +131,8 @@ final class ManualTime: @unchecked Sendable {
     /// An hour, so that times before the start are not negative.
     private static let start: Int64 = 3_600_000_000_000
     private let nanoseconds = Atomic<Int64>(start)
+    /// For how many nanoseconds the system has slept.
+    private(set) var timeAsleep: Int64 = 0
     /// The time of day when the clock was made, by the system's clock.
     private let startOfDay = WallClock.milliseconds
     let services = Lock<[Endpoint: @Sendable (any ByteStream) -> Void]>([:])
@@ -160,6 +174,12 @@ final class ManualTime: @unchecked Sendable {
     func advance(byNanoseconds duration: Int64, _ call: PendingCall<Void>) {
         // The last moment of all means never.
         advances.append((min(now.advanced(byNanoseconds: duration), .max - 1), call))
+    }
+
+    /// Time passes while the system sleeps. The loop notices that in its next round.
+    func sleep(forNanoseconds duration: Int64) {
+        timeAsleep = timeAsleep.advanced(byNanoseconds: duration)
+        nanoseconds.store(min(now.advanced(byNanoseconds: duration), .max - 1), ordering: .releasing)
     }
 
     func waitUntilQuiet(_ call: PendingCall<Void>) { quietCalls.append(call) }

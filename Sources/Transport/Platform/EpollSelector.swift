@@ -1,12 +1,15 @@
 #if os(Linux) || os(Android)
-    /// `epoll`, woken by an `eventfd`.
+    /// `epoll`, woken by an `eventfd`, and by a `timerfd` when the system wakes from sleep.
     // Safe to use: the events are written by the system within their number, read up to it, and freed with the object.
     @safe
     final class EpollSelector: Selector, @unchecked Sendable {
         // Sendable because the descriptors never change, `wake()` only writes to one of them,
         // and all else is called by the loop's thread alone.
-        private let epoll: Int32
+        let epoll: Int32
         private let wakeDescriptor: Int32
+        /// Never expires, and is ready when the time of day jumps, as it does when the system wakes: the wait itself stands still
+        /// while the system sleeps. Negative where the system refuses it; a wait then ends late after a sleep.
+        let clockDescriptor: Int32
         /// Filled by the system only.
         private let ready = UnsafeMutableBufferPointer<epoll_event>.allocate(capacity: 256)
         #if !os(Android)
@@ -26,17 +29,19 @@
         init() throws(TransportError) {
             epoll = epoll_create1(Int32(EPOLL_CLOEXEC))
             wakeDescriptor = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
-            guard epoll >= 0, wakeDescriptor >= 0 else {
-                throw noDescriptorForLoop(errno)
-            }
-            // Each write to it is reported once, so that its counter need not be read.
+            let code = errno
+            clockDescriptor = make_clock_change_descriptor()
+            guard epoll >= 0, wakeDescriptor >= 0 else { throw noDescriptorForLoop(code) }
+            // Each write, and each jump of the clock, is reported once, so that the counters need not be read.
             control(EPOLL_CTL_ADD, wakeDescriptor, Self.wakeToken, .read, EventBits.edge)
+            if clockDescriptor >= 0 { control(EPOLL_CTL_ADD, clockDescriptor, Self.wakeToken, .read, EventBits.edge) }
         }
 
         deinit {
             unsafe ready.deallocate()
             close(epoll)
             close(wakeDescriptor)
+            if clockDescriptor >= 0 { close(clockDescriptor) }
         }
 
         func add(_ descriptor: Int32, token: Int64, interest: Readiness) {

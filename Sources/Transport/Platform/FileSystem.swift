@@ -140,6 +140,16 @@ extension FileSystem {
         return names
     }
 
+    /// The path from the root on, which stays the same when the process changes its working directory. An empty path stays empty.
+    package static func absolute(_ path: String) -> String {
+        guard let first = path.utf8.first, first != UInt8(ascii: "/"), let folder = unsafe getcwd(nil, 0) else {
+            return path
+        }
+        // Safe: a text with its end, which belongs to this call. A name that is not UTF-8 has no place in a String.
+        defer { unsafe free(folder) }
+        return unsafe String(validatingCString: folder).map { "\($0)/\(path)" } ?? path
+    }
+
     /// Calls the system again as long as a signal interrupts the call.
     static func uninterrupted(_ call: () -> Int32) -> Int32 {
         while true {

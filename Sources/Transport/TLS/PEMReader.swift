@@ -18,7 +18,7 @@ struct PEMReader {
         // A source that is not text is one certificate in DER: a SEQUENCE.
         let bytes = try source.read(purpose)
         if bytes.first == 0x30 { return unsafe [try certificate(der: bytes, source, purpose)] }
-        let bio = try unsafe open(source, purpose)
+        let bio = try unsafe open(source.lines(of: bytes, purpose), source)
         defer { _ = unsafe openSSL.bioFree(bio) }
         var certificates: [OpaquePointer] = unsafe []
         openSSL.errorClear()
@@ -89,7 +89,7 @@ struct PEMReader {
     func container(
         _ source: PEMSource, passphrase: String?
     ) throws(TransportError) -> (key: OpaquePointer, certificates: [OpaquePointer]) {
-        let bio = try unsafe open(source, "PKCS #12 container")
+        let bio = try unsafe open(source.read("PKCS #12 container"), source)
         defer { _ = unsafe openSSL.bioFree(bio) }
         openSSL.errorClear()
         guard let container = unsafe openSSL.readContainer(bio, nil) else {
@@ -130,7 +130,7 @@ struct PEMReader {
 
     /// The first private key of a source; the caller frees it.
     func key(_ source: PEMSource, passphrase: String?) throws(TransportError) -> OpaquePointer {
-        let bio = try unsafe open(source, "private key")
+        let bio = try unsafe open(source.lines(of: source.read("private key"), "private key"), source)
         defer { _ = unsafe openSSL.bioFree(bio) }
         openSSL.errorClear()
         var secret: [UInt8] = passphrase.map { Array($0.utf8) + [0] } ?? []
@@ -142,8 +142,7 @@ struct PEMReader {
         throw source.unusableKey(passphrase: passphrase, openSSL.takeError().text)
     }
 
-    private func open(_ source: PEMSource, _ purpose: String) throws(TransportError) -> OpaquePointer? {
-        let bytes = try source.read(purpose)
+    private func open(_ bytes: [UInt8], _ source: PEMSource) throws(TransportError) -> OpaquePointer? {
         let bio = unsafe openSSL.bioNew(openSSL.bioMemory())
         // One BIO_write takes all: memory BIOs have no limit below that of an Int32, and the source is smaller.
         guard unsafe bytes.isEmpty || openSSL.bioWrite(bio, bytes, Int32(bytes.count)) == Int32(bytes.count) else {

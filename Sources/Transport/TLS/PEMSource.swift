@@ -11,8 +11,10 @@ public struct PEMSource: Sendable, Hashable {
     }
     let kind: Kind
 
-    /// The path of a file, read for each connection.
-    public static func file(_ path: String) -> PEMSource { PEMSource(kind: .file(ByteKey(path))) }
+    /// The path of a file, read for each connection. A relative one starts from the working directory at the moment of this call.
+    public static func file(_ path: String) -> PEMSource {
+        PEMSource(kind: .file(ByteKey(FileSystem.absolute(path))))
+    }
     /// The text itself, from `-----BEGIN` on.
     public static func text(_ text: String) -> PEMSource { PEMSource(kind: .text(ByteKey(text))) }
     /// What a file would hold.
@@ -89,6 +91,42 @@ extension PEMSource {
         TransportError(.tlsConfiguration, "\(self) is larger than \(Self.maximumSize) bytes. Is it the right file?")
     }
 
+    private static let begin = "-----BEGIN "
+
+    /// The lines of a text in PEM without the byte order marks and blanks before them, behind which OpenSSL and
+    /// ``PEMBlock`` find no block.
+    ///
+    /// - Throws: `tlsConfiguration` for a block without its last line: OpenSSL and ``PEMBlock`` would leave it out, or the next.
+    func lines(of bytes: [UInt8], _ purpose: String) throws(TransportError) -> [UInt8] {
+        let end = bytes.contains(UInt8(ascii: "\n")) ? UInt8(ascii: "\n") : UInt8(ascii: "\r")
+        let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
+        var text: [UInt8] = []
+        text.reserveCapacity(bytes.count + 1)
+        var open: ArraySlice<UInt8>?
+        for line in bytes.split(separator: end, omittingEmptySubsequences: false) {
+            let line = line.drop { $0 <= UInt8(ascii: " ") || mark.contains($0) }
+            let begins = line.starts(with: Self.begin.utf8)
+            if begins, let open { throw unfinished(open, in: bytes, end, purpose) }
+            if begins || line.starts(with: "-----END ".utf8) { open = begins ? line : nil }
+            text += line
+            text.append(UInt8(ascii: "\n"))
+        }
+        if let open { throw unfinished(open, in: bytes, end, purpose) }
+        return text
+    }
+
+    private func unfinished(_ begin: ArraySlice<UInt8>, in bytes: [UInt8], _ end: UInt8, _ purpose: String)
+        -> TransportError
+    {
+        let label = String(
+            decoding: begin.dropFirst(Self.begin.utf8.count).prefix { $0 != UInt8(ascii: "-") }, as: UTF8.self)
+        let line = 1 + bytes[..<begin.startIndex].count { $0 == end }
+        return TransportError(
+            .tlsConfiguration,
+            "\(self) (\(purpose)): '-----BEGIN \(label)-----' in line \(line) has no '-----END \(label)-----' in a line of its own. Was the file cut off?"
+        )
+    }
+
     /// All certificates, each in DER.
     ///
     /// - Throws: `tlsConfiguration` without a certificate, or if the text between the lines of PEM is not Base64.
@@ -96,7 +134,7 @@ extension PEMSource {
         let bytes = try read(purpose)
         // A file that is not text is one certificate: a SEQUENCE.
         if bytes.first == 0x30 { return [bytes] }
-        guard let blocks = PEMBlock.all(in: bytes, label: { $0 == "CERTIFICATE" }) else {
+        guard let blocks = PEMBlock.all(in: try lines(of: bytes, purpose), label: { $0 == "CERTIFICATE" }) else {
             throw damagedCertificate(purpose)
         }
         let certificates = blocks.map(\.bytes)
@@ -147,8 +185,9 @@ struct PEMBlock {
     let hasHeaders: Bool
     let bytes: [UInt8]
 
-    /// The blocks whose label is wanted, in their order; nil if the Base64 of one is damaged. A block without an end
-    /// is left out.
+    /// The blocks whose label is wanted, in their order; nil if the Base64 of one is damaged.
+    ///
+    /// - Parameter text: what ``PEMSource/lines(of:_:)`` returns.
     static func all(in text: [UInt8], label isWanted: (String) -> Bool) -> [PEMBlock]? {
         let (begin, dashes) = ("-----BEGIN ", "-----")
         var blocks: [PEMBlock] = []

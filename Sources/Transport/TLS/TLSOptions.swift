@@ -122,10 +122,10 @@ extension TLSOptions {
     }
     /// A file that gets the secrets of each connection in the format of `SSLKEYLOGFILE`, so that Wireshark can decrypt a
     /// recording. With them everybody can: it works in debug builds alone, and with OpenSSL. In a release build connecting
-    /// fails with `unsupported`. Default: nil.
+    /// fails with `unsupported`. A relative path starts from the working directory at the moment when it is set. Default: nil.
     public var keyLogFile: String? {
         get { rareOptions.keyLogFile }
-        set { change { $0.keyLogFile = newValue } }
+        set { change { $0.keyLogFile = newValue.map(FileSystem.absolute) } }
     }
     /// The path of OpenSSL's libssl; nil finds the system's. `MESSAGING_LIBSSL` in the environment has the same effect.
     public var libraryPath: String? {

@@ -24,6 +24,8 @@ public func ioctl(_ fd: Int32, _ request: UInt, _ value: UnsafeMutableRawPointer
 
 // Macros that Swift does not import.
 public var CLOCK_MONOTONIC: clockid_t { _CLOCK_MONOTONIC }
+public var CLOCK_MONOTONIC_RAW: clockid_t { _CLOCK_MONOTONIC_RAW }
+public var CLOCK_UPTIME_RAW: clockid_t { _CLOCK_UPTIME_RAW }
 public var CLOCK_REALTIME: clockid_t { _CLOCK_REALTIME }
 public var CLOCK_THREAD_CPUTIME_ID: clockid_t { _CLOCK_THREAD_CPUTIME_ID }
 public var CLOCK_PROCESS_CPUTIME_ID: clockid_t { _CLOCK_PROCESS_CPUTIME_ID }

@@ -23,7 +23,17 @@ extension GrowthRow {
                     for _ in 0..<count { all.append(try await client.subscribe(to: "s")) }
                     for subscription in all { try await subscription.unsubscribe() }
                 }
-            }.knownToGrow,
+            },
+            GrowthRow("MQTT: messages with a guarantee that a small buffer keeps") { bench, count in
+                let client = try await bench.connectedMQTT { $0.receiveMaximum = 65_000 }
+                let subscription = try await client.subscribe(
+                    to: "t", qos: .atLeastOnce, buffer: BufferPolicy(messages: 10))
+                let time = try await bench.measure {
+                    for number in 0..<count { try await client.publish("\(number)", to: "t", qos: .atLeastOnce) }
+                }
+                withExtendedLifetime(subscription) {}
+                return time
+            },
             GrowthRow("MQTT: a message on each of many filters") { bench, count in
                 let client = try await bench.connectedMQTT()
                 var all: [MQTTSubscription] = []

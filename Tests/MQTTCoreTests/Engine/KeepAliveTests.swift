@@ -312,6 +312,160 @@ struct KeepAliveTests {
         #expect(pings(pair) == 0)
     }
 
+    /// The system of the client sleeps for so many seconds.
+    private func sleep(_ pair: EnginePair, seconds: Double) {
+        let start = pair.now
+        pair.now += Int64(seconds * 1_000_000_000)
+        pair.client.engine.systemSlept(since: start, at: pair.now, progress: OutputProgress())
+        pair.client.run { engine, effects in engine.handleTimeout(at: pair.now, into: &effects) }
+    }
+
+    @Test(arguments: [30, 50, 100_000])
+    func `after a long sleep PINGREQ is written at once, and answered or late after pingTimeout`(
+        seconds: Double
+    ) throws {
+        let pair = EnginePair(client: {
+            $0.keepAlive = 60
+            $0.pingTimeout = 5_000_000_000
+        })
+        try pair.connect()
+        sleep(pair, seconds: seconds)
+        pair.settle()
+        #expect(pings(pair) == 1)
+        pair.advance(seconds: 59)
+        #expect(pair.client.failure == nil)
+
+        sleep(pair, seconds: seconds)
+        pair.client.engine.output = []
+        pair.advance(seconds: 4.9)
+        #expect(pair.client.failure == nil)
+        pair.advance(seconds: 0.1)
+        #expect(pair.client.failure == .pingTimeout)
+    }
+
+    /// World 20261201000104: a message of a paced client was due when the system woke, and PINGREQ waited for a minute.
+    @Test func `what is due when the system wakes does not take the place of PINGREQ`() throws {
+        let pair = EnginePair(client: {
+            $0.keepAlive = 60
+            $0.maximumPublishesPerSecond = 1
+        })
+        try pair.connect()
+        for number in 0..<3 { try pair.publish("\(number)", qos: .atLeastOnce, token: UInt64(number + 1)) }
+        pair.settle()
+        sleep(pair, seconds: 100)
+        pair.settle()
+        #expect(pings(pair) == 1)
+    }
+
+    @Test func `a short sleep is no reason for PINGREQ`() throws {
+        let pair = EnginePair(client: { $0.keepAlive = 60 })
+        try pair.connect()
+        sleep(pair, seconds: 29.9)
+        pair.settle()
+        #expect(pings(pair) == 0)
+        pair.advance(seconds: 30)
+        pair.settle()
+        #expect(pings(pair) == 0)
+        pair.advance(seconds: 0.2)
+        pair.settle()
+        #expect(pings(pair) == 1)
+    }
+
+    @Test func `an answer to PINGREQ that was awaited before a sleep is awaited for pingTimeout after it`() throws {
+        let pair = EnginePair(client: {
+            $0.keepAlive = 60
+            $0.pingTimeout = 5_000_000_000
+        })
+        try pair.connect()
+        pair.advance(seconds: 60)
+        pair.client.engine.output = []
+        pair.advance(seconds: 4.9)
+        sleep(pair, seconds: 30)
+        // That one is on its way.
+        pair.flush()
+        #expect(pings(pair) == 0)
+        pair.advance(seconds: 4.9)
+        #expect(pair.client.failure == nil)
+        pair.advance(seconds: 0.1)
+        #expect(pair.client.failure == .pingTimeout)
+    }
+
+    @Test func `after a sleep nothing is written without keep alive, or while reading is paused`() throws {
+        let pair = EnginePair(client: { $0.keepAlive = 0 })
+        try pair.connect()
+        sleep(pair, seconds: 1_000)
+        pair.flush()
+        #expect(pings(pair) == 0 && pair.client.engine.nextDeadline == .max)
+
+        let paused = EnginePair(client: { $0.keepAlive = 600 })
+        try paused.connect()
+        paused.client.engine.setReadingPaused(true, at: paused.now)
+        sleep(paused, seconds: 20)
+        paused.flush()
+        #expect(pings(paused) == 0 && paused.client.failure == nil)
+        // Reading is still paused: no answer is late.
+        for _ in 0..<3 { paused.advance(seconds: 600) }
+        #expect(paused.client.failure == nil)
+    }
+
+    @Test func `after a sleep CONNACK is awaited anew`() throws {
+        let pair = EnginePair(client: { $0.connectTimeout = 10_000_000_000 })
+        pair.serverAnswers = false
+        try pair.open()
+        pair.settle()
+        sleep(pair, seconds: 1_000)
+        pair.advance(seconds: 9.9)
+        #expect(pair.client.failure == nil)
+        pair.advance(seconds: 0.1)
+        #expect(pair.client.failure == .connectTimeout)
+    }
+
+    @Test func `a server whose system slept waits for its client anew`() throws {
+        let pair = EnginePair(client: { $0.keepAlive = 10 })
+        try pair.connect()
+        let start = pair.now
+        pair.now += 1_000_000_000_000
+        pair.server.run { engine, effects in
+            engine.systemSlept(since: start, at: pair.now, progress: OutputProgress())
+            engine.handleTimeout(at: pair.now, into: &effects)
+        }
+        pair.now += 14_900_000_000
+        pair.server.run { engine, effects in engine.handleTimeout(at: pair.now, into: &effects) }
+        #expect(pair.server.failure == nil && pair.server.engine.output.isEmpty)
+        pair.now += 100_000_000
+        pair.server.run { engine, effects in engine.handleTimeout(at: pair.now, into: &effects) }
+        #expect(pair.server.failure == .keepAliveTimeout)
+    }
+
+    @Test func `after a sleep what was asked for before is awaited anew`() throws {
+        let pair = EnginePair(client: {
+            $0.keepAlive = 600
+            $0.requestTimeout = 20_000_000_000
+            $0.acknowledgementTimeout = 30_000_000_000
+        })
+        try pair.connect()
+        pair.server.acknowledges = false
+        pair.serverAnswers = false
+        try pair.publish("1", qos: .atLeastOnce, token: 1)
+        try pair.client.engine.subscribe([.init(filter: "a")], at: pair.now)
+        pair.settle()
+        sleep(pair, seconds: 1_000)
+        // PINGREQ has an answer, and the two have not.
+        pair.settle()
+        var isLate: Bool { pair.client.events.contains { if case .requestLate = $0 { true } else { false } } }
+        for _ in 0..<19 { pair.advance(seconds: 1) }
+        #expect(!isLate)
+        for _ in 0..<2 { pair.advance(seconds: 1) }
+        #expect(isLate)
+        for _ in 0..<8 { pair.advance(seconds: 1) }
+        #expect(pair.client.failure == nil)
+        for _ in 0..<10 { pair.advance(seconds: 1) }
+        guard case .acknowledgementTimeout = pair.client.failure else {
+            Issue.record("\(String(describing: pair.client.failure))")
+            return
+        }
+    }
+
     @Test func `late, early and repeated timeouts are harmless`() throws {
         let pair = EnginePair(client: { $0.keepAlive = 10 })
         try pair.connect()

@@ -152,6 +152,39 @@ struct SilentServerTests {
         await broker.stop()
     }
 
+    private static func waitForAnHour(_ configuration: inout MQTTConfiguration) {
+        configuration.reconnect.initialDelay = .seconds(3_600)
+        configuration.reconnect.maximumDelay = .seconds(3_600)
+        configuration.reconnect.jitter = 0
+    }
+
+    @Test func `when the system wakes a client keeps a living connection, and leaves a dead one after pingTimeout`()
+        async throws
+    {
+        let clock = try ManualClock()
+        let broker = try await LoopbackBroker.judged(clock: clock)
+        var configuration = MQTTConfiguration(clientID: "laptop")
+        Self.waitForAnHour(&configuration)
+        let client = MQTTClient(broker.urls.mqtt ?? "", configuration: configuration, clock: clock)
+        try await ClientChecks.sleep(of: client, broker, clock, patience: .seconds(10))
+    }
+
+    @Test func `a connection that has ended during a sleep is replaced when the system wakes`() async throws {
+        let clock = try ManualClock()
+        let server = ScriptedServer(clock: clock) { step in
+            if case .connectReceived = step.event { step.accept() }
+        }
+        let client = server.client {
+            Self.waitForAnHour(&$0)
+            $0.reconnect.spread = .zero
+        }
+        try await client.connect()
+        await clock.letSystemSleep(for: .seconds(3_600)) { server.link?.dropConnectionNow() }
+        await clock.advance(by: .zero)
+        #expect(client.state.isConnected && server.connectionCount == 2)
+        await client.disconnect()
+    }
+
     @Test func `a server that says to use another is left, also if its reference is not followed`() async throws {
         let server = ScriptedServer { step in
             if case .connectReceived = step.event { step.accept() }

@@ -158,6 +158,30 @@ struct StandstillTests {
         #expect(await clients.stop() == ["a"])
     }
 
+    @Test func `a message of QoS 0 that waits for room in the outbox learns why there is none`() async throws {
+        let clients = try await Clients()
+        let messages = try await clients.client.subscribe(
+            to: "a", qos: .atLeastOnce, buffer: BufferPolicy(messages: 2, overflow: .pauseReading))
+        try await clients.send(3, qos: .atMostOnce)
+        let error = try await ClientChecks.fullOutbox(clients.broker, clients.clock, requestTimeout: .seconds(10)) {
+            try await clients.client.publish($0, to: "out")
+        }
+        #expect((error as? MQTTError)?.code == .timedOut && "\(error as Any)".contains("the buffer of 'a'"))
+        #expect(try await messages.first(3).count == 3)
+        _ = await clients.stop()
+    }
+
+    @Test func `a reader has its whole time again when the system wakes`() async throws {
+        let clients = try await Clients()
+        let messages = try await clients.client.subscribe(
+            to: "a", qos: .atLeastOnce, buffer: BufferPolicy(messages: 2, overflow: .pauseReading))
+        try await clients.send(3, qos: .atMostOnce)
+        await clients.clock.letSystemSleep(for: .seconds(3_600))
+        try await expectTimeouts(clients, after: .seconds(10), naming: "a")
+        #expect(try await messages.first(3).count == 3)
+        #expect(await clients.stop() == ["a", "a"])
+    }
+
     @Test func `subscriptions that are full together stop reading, and the error names the one with the most`()
         async throws
     {

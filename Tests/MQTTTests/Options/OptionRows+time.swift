@@ -65,6 +65,23 @@ private func waitsAfterCuts(
 }
 
 extension OptionTableTests {
+    @Test func `a negative timeout is an error that names it`() async throws {
+        let changes: [(String, (inout MQTTConfiguration) -> Void)] = [
+            ("connectTimeout", { $0.connectTimeout = .seconds(-1) }),
+            ("requestTimeout", { $0.requestTimeout = .seconds(-1) }),
+            ("acknowledgementTimeout", { $0.acknowledgementTimeout = .seconds(-1) }),
+            ("pingTimeout", { $0.pingTimeout = .seconds(-1) }),
+        ]
+        for (name, change) in changes {
+            var configuration = MQTTConfiguration()
+            change(&configuration)
+            // No server is needed to find it.
+            let client = MQTTClient("mqtt://127.0.0.1:1", configuration: configuration)
+            let error = await #expect(throws: MQTTError.self) { try await client.connect() }
+            #expect(error?.code == .invalidRequest && error?.message.contains("\(name) is -1.0 seconds") == true)
+        }
+    }
+
     static let reconnectRows: [OptionRow] = [
         OptionRow("reconnect") { try await verify(waitsAfterCuts { $0 = .never } == []) },
         OptionRow("reconnect.initialDelay") {

@@ -138,6 +138,26 @@ struct FileSessionStoreTests {
         }
     }
 
+    /// In a process of its own, since all threads share the working directory.
+    @Test func `a store that is opened again is the same one, wherever the process is meanwhile`() async {
+        await #expect(processExitsWith: .success) {
+            let scratch = try ScratchDirectory()
+            for name in ["a", "b"] { try scratch.makeDirectory(name) }
+            let files = FileManager.default
+            guard files.changeCurrentDirectoryPath(scratch.file("a")) else { exit(2) }
+            let store = FileSessionStore(directory: "store")
+            guard files.changeCurrentDirectoryPath(scratch.file("b")) else { exit(3) }
+            _ = try store.open()
+            try store.setClientID("me")
+            store.close()
+            guard files.changeCurrentDirectoryPath("/") else { exit(4) }
+            guard try store.open().clientID == "me", files.fileExists(atPath: scratch.file("a/store/session.log")),
+                !files.fileExists(atPath: scratch.file("b/store")), store.directory.hasSuffix("/a/store")
+            else { exit(5) }
+            exit(0)
+        }
+    }
+
     @Test func `the directories that the store is in are made too, and survive a loss of power`() throws {
         let scratch = try ScratchDirectory()
         let synced = Synced()

@@ -21,6 +21,12 @@ import Transport
 
         init(_ script: [ReconnectVerdict]) { self.script = script }
 
+        /// Lets the supervisor keep this client connected.
+        func begin(with supervisor: Supervisor<Client>) {
+            own.withLock { $0 = supervisor }
+            supervisor.supervise(self)
+        }
+
         /// For each attempt its number, its server, and `!` if the last credentials were refused.
         var attempts: [String] { state.withLock { $0.attempts } }
         var waits: Int { state.withLock { $0.waits } }
@@ -30,7 +36,9 @@ import Transport
             state.withLock { $0.attempts.append("\(attempt.number)@\(attempt.server)\(mark)") }
         }
         /// If set, each attempt succeeds at once, and this supervisor is told; otherwise each attempt fails.
-        let supervisor = Mutex<Supervisor<Client>?>(nil)
+        let told = Mutex<Supervisor<Client>?>(nil)
+        private let own = Mutex<Supervisor<Client>?>(nil)
+        var supervisor: Supervisor<Client> { own.withLock { $0! } }
         private let ending = Mutex((isEnding: false, asked: 0))
         var isEnding: Bool {
             get {
@@ -60,10 +68,10 @@ import Transport
                 guard duration != nil, !Task.isCancelled else { throw .failed(0) }
                 return OpenedStream(stream: MemoryPair.make().client)
             }
-            guard supervisor.withLock({ $0 }) != nil else { throw .failed(attempts.count) }
+            guard told.withLock({ $0 }) != nil else { throw .failed(attempts.count) }
             return OpenedStream(stream: MemoryPair.make().client)
         }
-        func attach(_ opened: OpenedStream) { supervisor.withLock { $0 }?.established(at: 0) }
+        func attach(_ opened: OpenedStream) { told.withLock { $0 }?.established(at: 0) }
         func dropConnection() {}
         func sayGoodbye() {}
         private let checks = Atomic(0)
@@ -140,7 +148,7 @@ import Transport
         let supervisor = Supervisor<Client>(
             policy: Shared(policy), opener: Self.opener(row.servers, loop), serverOrder: .listed,
             connectTimeout: 60_000_000_000, loop: loop)
-        supervisor.supervise(client)
+        client.begin(with: supervisor)
         await #expect(throws: Failure.failed(row.attempts.count)) {
             try await supervisor.connect(cancelled: .cancelled)
         }
@@ -157,7 +165,7 @@ import Transport
         let supervisor = Supervisor<Client>(
             policy: Shared(policy), opener: Self.opener(1, loop), serverOrder: .listed,
             connectTimeout: 60_000_000_000, loop: loop)
-        supervisor.supervise(client)
+        client.begin(with: supervisor)
         await #expect(throws: Failure.failed(4)) { try await supervisor.run() }
         #expect(client.waits == 3)
     }
@@ -169,8 +177,8 @@ import Transport
         let supervisor = Supervisor<Client>(
             policy: Shared(ReconnectPolicy()), opener: Self.opener(1, loop), serverOrder: .listed,
             connectTimeout: 60_000_000_000, loop: loop)
-        supervisor.supervise(client)
-        client.supervisor.withLock { $0 = supervisor }
+        client.begin(with: supervisor)
+        client.told.withLock { $0 = supervisor }
         try await supervisor.connect(cancelled: .cancelled)
         try await supervisor.connect(cancelled: .cancelled)
         #expect(client.attempts.count == 1)
@@ -185,7 +193,7 @@ import Transport
         }
         try await again
         #expect(client.attempts.count == 2)
-        client.supervisor.withLock { $0 = nil }
+        client.told.withLock { $0 = nil }
     }
 
     // MARK: Suspending
@@ -197,8 +205,8 @@ import Transport
         let supervisor = Supervisor<Client>(
             policy: Shared(ReconnectPolicy()), opener: Self.opener(1, loop), serverOrder: .listed,
             connectTimeout: 60_000_000_000, loop: loop)
-        supervisor.supervise(client)
-        client.supervisor.withLock { $0 = supervisor }
+        client.begin(with: supervisor)
+        client.told.withLock { $0 = supervisor }
         try await supervisor.connect(cancelled: .cancelled)
         return (client, supervisor, loop)
     }
@@ -226,7 +234,7 @@ import Transport
         await loop.result { supervisor.ended(.stopped, at: 0) }
         await task.value
         #expect(await eventually { client.states == Self.suspending + ["suspended", "connecting", "connected"] })
-        client.supervisor.withLock { $0 = nil }
+        client.told.withLock { $0 = nil }
     }
 
     @Test func `connect() while the client is being suspended waits and connects it again`() async throws {
@@ -239,7 +247,7 @@ import Transport
         await task.value
         try await connecting.value
         #expect(client.states == Self.suspending + ["suspended", "connecting", "connected"])
-        client.supervisor.withLock { $0 = nil }
+        client.told.withLock { $0 = nil }
     }
 
     @Test func `the last of suspend, resume and disconnect counts while a connection closes`() async throws {
@@ -266,7 +274,7 @@ import Transport
         await third.value
         await stopping.value
         #expect(Array(client.states[count...]) == ["disconnecting", "disconnected"])
-        client.supervisor.withLock { $0 = nil }
+        client.told.withLock { $0 = nil }
     }
 
     @Test func `suspending while the client is being disconnected does not undo that`() async throws {
@@ -280,7 +288,7 @@ import Transport
         await stopping.value
         await suspending.value
         #expect(client.states == Self.suspending + ["disconnected"])
-        client.supervisor.withLock { $0 = nil }
+        client.told.withLock { $0 = nil }
     }
 
     // MARK: Moving
@@ -318,7 +326,7 @@ import Transport
         // Without a connection a move is a `connect`.
         try await move().value
         #expect(client.states.last == "connected")
-        client.supervisor.withLock { $0 = nil }
+        client.told.withLock { $0 = nil }
     }
 
     @Test func `a move ends a wait`() async throws {
@@ -352,7 +360,7 @@ import Transport
             supervisor = Supervisor<Client>(
                 policy: Shared(policy), opener: opener(1, loop), serverOrder: .listed,
                 connectTimeout: 60_000_000_000, network: network, loop: loop)
-            supervisor.supervise(client)
+            client.begin(with: supervisor)
         }
 
         deinit { loop.stop() }
@@ -394,7 +402,7 @@ import Transport
         let supervisor = Supervisor<Client>(
             policy: Shared(policy), opener: Self.opener(2, clock.loop), serverOrder: .listed,
             connectTimeout: 60_000_000_000, network: network, loop: clock.loop)
-        supervisor.supervise(client)
+        client.begin(with: supervisor)
         let connecting = Task { try await supervisor.connect(cancelled: .cancelled) }
         #expect(await eventually { client.attempts.count == 2 })
         network.update(.init(isAvailable: false))
@@ -409,10 +417,10 @@ import Transport
         #expect(client.attempts.count == 124)
         #expect(client.attempts.last == "2@1")
         // An attempt succeeds although the monitor reports no network.
-        client.supervisor.withLock { $0 = supervisor }
+        client.told.withLock { $0 = supervisor }
         await clock.advance(by: .seconds(60))
         #expect(client.states.last == "connected")
-        client.supervisor.withLock { $0 = nil }
+        client.told.withLock { $0 = nil }
         try await connecting.value
         await supervisor.stop { supervisor.ended(.failed(0), at: 0) }
     }
@@ -454,8 +462,8 @@ import Transport
         let supervisor = Supervisor<Client>(
             policy: Shared(ReconnectPolicy()), opener: Self.opener(1, clock.loop), serverOrder: .listed,
             connectTimeout: 60_000_000_000, loop: clock.loop)
-        supervisor.supervise(client)
-        client.supervisor.withLock { $0 = supervisor }
+        client.begin(with: supervisor)
+        client.told.withLock { $0 = supervisor }
         await supervisor.start()
         await clock.advance(by: .zero)
         return (clock, client, supervisor)
@@ -473,7 +481,7 @@ import Transport
     }
 
     private static func end(_ client: Client, _ supervisor: Supervisor<Client>) async {
-        client.supervisor.withLock { $0 = nil }
+        client.told.withLock { $0 = nil }
         let isConnected = client.states.last == "connected"
         await supervisor.stop { if isConnected { supervisor.ended(.failed(0), at: 0) } }
     }
@@ -511,7 +519,7 @@ import Transport
         let supervisor = Supervisor<Client>(
             policy: Shared(ReconnectPolicy()), opener: Self.opener(1, clock.loop), serverOrder: .listed,
             connectTimeout: 60_000_000_000, loop: clock.loop)
-        supervisor.supervise(client)
+        client.begin(with: supervisor)
         let connecting = Task { try await supervisor.connect(cancelled: .cancelled) }
         #expect(await eventually { client.attempts.count == 1 })
         await clock.advance(by: .milliseconds(900))
@@ -528,9 +536,54 @@ import Transport
         _ = await connecting.result
     }
 
+    @Test func `an attempt that the system has slept through is made again at once, and does not count`() async throws {
+        let (clock, client, supervisor) = try await Self.slow([])
+        // An attempt takes an hour, and fails then.
+        await clock.advance(by: .seconds(1_800))
+        #expect(client.attempts == ["1@0"])
+        await clock.letSystemSleep(for: .seconds(1_800))
+        #expect(await eventually { client.attempts == ["1@0", "1@0"] })
+        await clock.letSystemSleep(for: .seconds(29))
+        await clock.advance(by: .seconds(3_571))
+        #expect(await eventually { client.waits == 1 })
+        #expect(client.attempts == ["1@0", "1@0"])
+        client.durations.withLock { $0 = [.seconds(2)] }
+        await clock.advance(by: .seconds(3))
+        #expect(await eventually { client.states.last == "connected" })
+        #expect(client.attempts == ["1@0", "1@0", "2@0"])
+        await clock.letSystemSleep(for: .seconds(40))
+        #expect(client.checkCount == 0, "the link checks a connection")
+        await Self.end(client, supervisor)
+    }
+
+    @Test func `a wait ends when the system has slept for long, if it is not for the network`() async throws {
+        let clock = try ManualClock()
+        let client = Client([.wait])
+        let network = NetworkMonitor()
+        let policy = ReconnectPolicy(
+            initialDelay: .seconds(600), maximumDelay: .seconds(600), jitter: 0, firstConnectAttempts: 4)
+        let supervisor = Supervisor<Client>(
+            policy: Shared(policy), opener: Self.opener(1, clock.loop), serverOrder: .listed,
+            connectTimeout: 60_000_000_000, network: network, loop: clock.loop)
+        client.begin(with: supervisor)
+        let connecting = Task { try await supervisor.connect(cancelled: .cancelled) }
+        #expect(await eventually { client.waits == 1 })
+        await clock.advance(by: .seconds(60))
+        await clock.letSystemSleep(for: .seconds(29))
+        #expect(client.attempts.count == 1)
+        await clock.letSystemSleep(for: .seconds(40))
+        #expect(await eventually { client.waits == 2 })
+        network.update(.init(isAvailable: false))
+        #expect(await eventually { client.states.last == "waitingForNetwork" })
+        await clock.letSystemSleep(for: .seconds(40))
+        #expect(client.attempts.count == 2)
+        await supervisor.stop {}
+        _ = await connecting.result
+    }
+
     @Test func `a connection is checked when the network has changed, and not when it has gone`() async throws {
         let following = try Following()
-        following.client.supervisor.withLock { $0 = following.supervisor }
+        following.client.told.withLock { $0 = following.supervisor }
         following.network.update(.init(isAvailable: true, interfaces: ["en0"]))
         following.start()
         #expect(await following.reached(["connecting", "connected"]))
@@ -546,7 +599,7 @@ import Transport
         #expect(following.client.checkCount == 3)
         // It stays where it is.
         #expect(following.client.states == ["connecting", "connected"])
-        following.client.supervisor.withLock { $0 = nil }
+        following.client.told.withLock { $0 = nil }
         let stopping = Task { [supervisor = following.supervisor] in await supervisor.stop {} }
         #expect(await following.reached(["connecting", "connected", "disconnecting"]))
         let supervisor = following.supervisor

@@ -159,6 +159,52 @@ import Testing
         #expect(client.takeLog() == ["failed heartBeatLost", "close"])
     }
 
+    /// The system of the client sleeps until so many milliseconds.
+    private func sleep(_ client: ScriptedEngine, until time: Int64) {
+        client.engine.systemSlept(since: client.nanoseconds, at: time * 1_000_000)
+        client.now = time
+        client.timeout()
+    }
+
+    @Test func `after a sleep a heart-beat is written at once, and that of the peer is awaited anew`() throws {
+        let client = try client(.init(outgoing: 1_000, incoming: 1_000), "1000,1000")
+        client.advance(to: 500)
+        _ = client.takeOutput()
+        sleep(client, until: 60_000)
+        #expect(client.takeOutput() == "\n" && client.takeLog() == [])
+        client.advance(to: 62_499)
+        #expect(client.takeLog() == [])
+        client.advance(to: 62_500)
+        #expect(client.takeLog() == ["failed heartBeatLost", "close"])
+    }
+
+    @Test func `after a sleep CONNECTED is awaited anew`() throws {
+        let client = try ScriptedEngine()
+        client.open()
+        _ = client.takeOutput()
+        let timeout = try #require(client.deadline)
+        sleep(client, until: 100_000)
+        #expect(client.takeLog() == [] && client.deadline == 100_000 + timeout)
+    }
+
+    @Test func `after a sleep all receipts are awaited anew`() throws {
+        var configuration = STOMPEngineConfiguration()
+        configuration.receiptTimeout = 5_000_000_000
+        let client = try ScriptedEngine.connected(configuration: configuration)
+        for token in 1...3 as ClosedRange<UInt64> {
+            try client.engine.send(destination: "/q", body: [], receiptToken: token, at: client.nanoseconds)
+            client.advance(to: client.now + 1_000)
+        }
+        _ = client.takeOutput()
+        sleep(client, until: 100_000)
+        client.receive("RECEIPT\nreceipt-id:1\n\n\0")
+        client.advance(to: 104_999)
+        #expect(client.takeLog() == ["receipt 1 received"])
+        client.advance(to: 105_000)
+        #expect(client.takeLog() == ["receipt 2 timedOut", "receipt 3 timedOut"])
+        #expect(client.engine.phase == .connected)
+    }
+
     @Test func earlyLateAndRepeatedTimeoutsAreHarmless() throws {
         let client = try client(.init(outgoing: 1_000, incoming: 0), "0,1000")
         for _ in 0..<10 { client.timeout() }

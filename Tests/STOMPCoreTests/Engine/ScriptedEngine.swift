@@ -10,7 +10,7 @@ final class ScriptedEngine {
     private var tail: [UInt8] = []
     /// Whether the log has the engine's wish to close already.
     private var isClosing = false
-    private(set) var now: Int64 = 0
+    var now: Int64 = 0
 
     init(client change: (inout STOMPConnectOptions) -> Void = { _ in }) throws {
         var options = STOMPConnectOptions()

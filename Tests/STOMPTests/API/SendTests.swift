@@ -57,6 +57,28 @@ import Transport
         await broker.stop()
     }
 
+    @Test func `a frame that waits for room in the outbox learns that the client reads nothing`() async throws {
+        let clock = try ManualClock()
+        let broker = try await LoopbackBroker.judged(clock: clock)
+        var configuration = STOMPConfiguration()
+        configuration.requestTimeout = .seconds(10)
+        let client = STOMPClient(broker.urls.stomp ?? "", configuration: configuration, clock: clock)
+        try await client.connect()
+        let messages = try await client.subscribe(
+            to: "/topic/a", buffer: BufferPolicy(messages: 2, overflow: .pauseReading))
+        for number in 0..<3 {
+            try await client.send("\(number)", to: "/topic/a")
+            await clock.waitUntilQuiet()
+        }
+        let error = try await ClientChecks.fullOutbox(broker, clock, requestTimeout: .seconds(10)) {
+            try await client.send($0, to: "/topic/b")
+        }
+        #expect((error as? STOMPError)?.code == .timedOut && "\(error as Any)".contains("the buffer of '/topic/a'"))
+        #expect(try await messages.first(3).count == 3)
+        await client.disconnect()
+        await broker.stop()
+    }
+
     /// There is room for one message at a time, and more are waiting.
     @Test func `room for a part of what waits ends a standstill, and the next one is reported again`() async throws {
         let clock = try ManualClock()

@@ -178,6 +178,39 @@ import Testing
         }
     }
 
+    private static func waitForAnHour(_ configuration: inout STOMPConfiguration) {
+        configuration.reconnect.initialDelay = .seconds(3_600)
+        configuration.reconnect.maximumDelay = .seconds(3_600)
+        configuration.reconnect.jitter = 0
+    }
+
+    @Test func `when the system wakes a client keeps a living connection, and leaves one without heart-beats`()
+        async throws
+    {
+        let clock = try ManualClock()
+        let broker = try await LoopbackBroker.judged(clock: clock)
+        var configuration = STOMPConfiguration()
+        Self.waitForAnHour(&configuration)
+        let client = STOMPClient(broker.urls.stomp ?? "", configuration: configuration, clock: clock)
+        try await ClientChecks.sleep(of: client, broker, clock, patience: .seconds(25))
+    }
+
+    @Test func `a connection that has ended during a sleep is replaced when the system wakes`() async throws {
+        let clock = try ManualClock()
+        let server = FakeServer()
+        let (client, connection) = try await server.connected(clock: clock) {
+            Self.waitForAnHour(&$0)
+            $0.reconnect.spread = .zero
+        }
+        await clock.letSystemSleep(for: .seconds(3_600)) { connection.close() }
+        let next = try await server.accept(1)
+        #expect(await eventually { client.state.isConnected })
+        async let leaving: Void = client.disconnect()
+        try await next.expect("DISCONNECT")
+        next.close()
+        await leaving
+    }
+
     @Test func `a silent server is left after five seconds`() async throws {
         let clock = try ManualClock()
         var options = LoopbackBrokerOptions()
