@@ -172,9 +172,9 @@ extension MQTTSubscriptions {
         lose(route, error)
         router.withdraw(route, from: key)
         let again = entry.routes.isEmpty ? [] : [entry] + router.identify([entry])
-        core.link.perform { machine in
-            if again.isEmpty { machine.engine.forget(key.text) }
-            for entry in again { machine.engine.keep(entry) }
+        change { engine in
+            if again.isEmpty { engine.forget(key.text) }
+            for entry in again { engine.keep(entry) }
         }
     }
 
@@ -188,7 +188,9 @@ extension MQTTSubscriptions {
 /// What routes want of a filter, told to the engine; under the link's lock.
 extension MQTTEngine {
     mutating func want(_ entry: MQTTFilterEntry, mayBeHeld: Bool) {
-        want(entry.request, identifier: entry.identifier, entry.properties, mayBeHeld: mayBeHeld)
+        want(
+            entry.request, identifier: entry.identifier, entry.properties, mayBeHeld: mayBeHeld,
+            isTemporary: entry.areReplies)
     }
 
     /// Some routes of a filter have gone: what the others want, and for whom the answer to a further SUBSCRIBE is.

@@ -107,8 +107,8 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
         var unsubscribed = takeOut(route, properties)
         // When the client has stopped since, only the server may still have the subscription, in a session.
         let filters = route.requests.map(\.filter).filter { router.entries[ByteKey($0)] == nil }
-        unsubscribed += core.link.perform { machine in
-            filters.filter { machine.engine.isUnclaimed($0) && machine.engine.forget($0, properties) }
+        unsubscribed += change { engine in
+            filters.filter { engine.isUnclaimed($0) && engine.forget($0, properties) }
         }
         finish(call, afterUnsubscribing: unsubscribed)
     }
@@ -119,7 +119,7 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
             call.end(.failure(.filterIsSubscribed(own)))
             return
         }
-        core.link.perform { machine in for filter in filters { machine.engine.unwantChecked(filter, properties) } }
+        change { engine in for filter in filters { engine.unwantChecked(filter, properties) } }
         finish(call, afterUnsubscribing: filters)
     }
 
@@ -131,6 +131,14 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
             return
         }
         router.addUnsubscribing(MQTTFilterWait(call, filterCount: filters.count), filters)
+    }
+
+    /// Changes what the engine knows of filters, and gives the store what follows.
+    func change<Result>(_ body: (inout MQTTEngine) -> Result) -> Result {
+        core.link.perform { machine in
+            defer { machine.flushRecords() }
+            return body(&machine.engine)
+        }
     }
 
     /// Removes a route without waiting for the server's answer; UNSUBSCRIBE is sent for filters that no other route has.
@@ -146,9 +154,9 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
         guard !unwanted.isEmpty || !shared.isEmpty else { return [] }
         // The route may have had an identifier for a filter.
         shared += router.identify(shared)
-        return core.link.perform { machine in
-            for entry in shared { machine.engine.keep(entry) }
-            return unwanted.filter { machine.engine.forget($0, properties) }
+        return change { engine in
+            for entry in shared { engine.keep(entry) }
+            return unwanted.filter { engine.forget($0, properties) }
         }
     }
 
@@ -167,9 +175,7 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
         guard let router = knownRouter, core.link.perform({ $0.engine.sessionOutlivesConnection }) else { return }
         let entries = router.orderedEntries.map(\.value).filter { $0.routes.contains(where: \.receivers.areRequests) }
         guard !entries.isEmpty else { return }
-        core.link.perform { machine in
-            for entry in entries { machine.engine.forget(entry.request.filter) }
-        }
+        change { engine in for entry in entries { engine.forget(entry.request.filter) } }
         reconcile()
     }
 
@@ -178,12 +184,12 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
     /// connection has another.
     func stop(_ failure: MQTTError) {
         let entries = knownRouter?.takeAllEntries() ?? []
-        core.link.perform { machine in
+        change { engine in
             for entry in entries {
                 if entry.areReplies {
-                    machine.engine.forget(entry.request.filter)
+                    engine.forget(entry.request.filter)
                 } else {
-                    machine.engine.stop(entry.request.filter)
+                    engine.stop(entry.request.filter)
                 }
             }
         }

@@ -282,7 +282,7 @@ final class MQTTPersistence: Sendable {
         unstoredEnds.withLock { swap(&ends, &$0) }
         ends.removeAll { !image.canChange(by: $0) }
         for end in ends { image.apply(end) }
-        let report = core.link.perform { [ends] machine -> MQTTUnmatchedMessages.Report in
+        let report = core.link.perform { [ends, image] machine -> MQTTUnmatchedMessages.Report in
             var engine = machine.engine.configuration
             engine.persists = true
             engine.maximumQueuedMessages = min(engine.maximumQueuedMessages, limits.maximumMessages)
@@ -299,6 +299,7 @@ final class MQTTPersistence: Sendable {
             machine.journal = journal
             if !ends.isEmpty { journal.append(ends, through: machine.engine.lastTicket) }
             defer { machine.flushRecords() }
+            machine.engine.restoreFilters(of: image)
             return machine.unmatched.restore(image.kept, &machine.engine, at: now)
         }
         core.subscriptions.report(report)

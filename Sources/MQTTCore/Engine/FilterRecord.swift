@@ -49,13 +49,23 @@ struct FilterRecord: Sendable, Equatable {
         case absent
         case holds(Holding)
         /// It may have the filter; also for longer than this client has asked for it, if `isOlder`.
-        case unknown(isOlder: Bool)
+        case unknown(isOlder: Bool, mayLackIdentifier: Bool)
         /// The answer to the last request did not come in time. Nothing follows on this connection by itself.
-        case late
+        case late(mayLackIdentifier: Bool)
+
+        /// Whether it may have the filter without an identifier of this process.
+        var mayLackIdentifier: Bool {
+            switch self {
+            case .absent: false
+            case .holds(let holding): holding.asked.identifier == 0
+            case .unknown(_, let mayLackIdentifier), .late(let mayLackIdentifier): mayLackIdentifier
+            }
+        }
     }
 
     /// What the server has granted.
     struct Holding: Sendable, Equatable {
+        /// With identifier 0 if it is not certain that this process has sent the identifier.
         var asked: Options
         var granted: MQTTReasonCode
         /// Whether this connection has granted it.
@@ -82,6 +92,15 @@ struct FilterRecord: Sendable, Equatable {
         case unsubscribe
     }
 
+    /// What a session store has of the filter.
+    enum Note: Sendable, Equatable {
+        case nothing
+        /// The server may have it for a subscription, which the next process may take over.
+        case wanted
+        /// The subscription has ended, and the server may have it still.
+        case ended
+    }
+
     typealias RetainHandling = MQTTSubscriptionRequest.RetainHandling
 
     private(set) var wanted = Wanted.none
@@ -95,15 +114,22 @@ struct FilterRecord: Sendable, Equatable {
     private(set) var handling = RetainHandling.sendAtSubscribe
     /// The properties of the next packet, without an identifier of this client.
     private(set) var properties = MQTTProperties()
-    /// Whether the server may have the filter without an identifier of this process.
-    private(set) var mayLackIdentifier: Bool
+    /// What the session store has, with the ticket of that record.
+    private(set) var noted = Note.nothing
+    private var ticket: UInt64 = 0
+    /// Whether the next process is not to take it over: the topic of replies to this one.
+    var isTemporary = false
     /// Increases with each filter that is wanted anew; filters are subscribed in this order.
     var number: UInt64 = 0
 
     /// - Parameter mayBeHeld: whether the server may hold it in a session that an earlier process has begun.
-    init(mayBeHeld: Bool) {
-        server = mayBeHeld ? .unknown(isOlder: true) : .absent
-        mayLackIdentifier = mayBeHeld
+    init(mayBeHeld: Bool) { server = mayBeHeld ? .unknown(isOlder: true, mayLackIdentifier: true) : .absent }
+
+    /// A filter of an earlier process.
+    init(restored note: Note) {
+        self.init(mayBeHeld: true)
+        wanted = note == .ended ? .none : .unclaimed
+        noted = note
     }
 
     // MARK: What follows
@@ -142,10 +168,19 @@ struct FilterRecord: Sendable, Equatable {
         return next(terms) == nil
     }
 
+    /// Whether the server may have the filter without an identifier of this process, also because of the request in flight.
+    private var mayLackIdentifier: Bool {
+        if case .subscribe(let asked, _, _) = inFlight, asked.identifier == 0 { return true }
+        return server.mayLackIdentifier
+    }
+
     /// With which Subscription Identifier the server has it.
     var heldIdentifier: MQTTEngine.HeldIdentifier {
         if mayLackIdentifier { return .maybeNone }
-        return if case .holds = server { .own } else { .ownOrNothing }
+        return switch (server, inFlight) {
+        case (.holds, .none), (.holds, .subscribe): .own
+        case (.holds, .unsubscribe), (.absent, _), (.unknown, _), (.late, _): .ownOrNothing
+        }
     }
 
     /// Whether it is asked for without its identifier, and will be asked for again with it.
@@ -154,10 +189,32 @@ struct FilterRecord: Sendable, Equatable {
         return asked.identifier == 0 && wanted.identifier != 0
     }
 
-    /// Whether there is nothing to remember.
-    var isOver: Bool {
+    private var isHeld: Bool { if case .holds = server { true } else { false } }
+
+    /// Whether it is neither wanted nor at the server.
+    var isGone: Bool {
         if case .options = wanted { return false }
         return server == .absent && inFlight == .none
+    }
+
+    /// Whether there is nothing to remember.
+    var isOver: Bool { isGone && noted == .nothing }
+
+    /// What the store is to have. A filter that the server cannot have yet is noted when SUBSCRIBE is due.
+    func note(isDue: Bool) -> Note {
+        if isGone { return .nothing }
+        switch wanted {
+        case .none: return .ended
+        case .unclaimed, .options:
+            if noted == .nothing, !isDue, !isHeld { return .nothing }
+            return isTemporary ? .ended : .wanted
+        }
+    }
+
+    /// Whether SUBSCRIBE waits until the store has what it was given.
+    func waitsForStore(through ticket: UInt64) -> Bool {
+        guard case .options = wanted else { return false }
+        return noted != .nothing && self.ticket > ticket
     }
 
     /// The Retain Handling of the SUBSCRIBE that is due. A server that holds the filter repeats its retained messages only if
@@ -201,17 +258,49 @@ struct FilterRecord: Sendable, Equatable {
         asking = nil
         self.properties = properties
         // The server may have read the SUBSCRIBE.
-        if case .late = server { server = .unknown(isOlder: false) }
+        if case .late = server { becomeUnknown(isOlder: false) }
     }
+
+    /// The server may hold it after all: somebody asks to unsubscribe it.
+    mutating func doubt() { server = .unknown(isOlder: true, mayLackIdentifier: true) }
 
     /// The client stops: what the server holds may be wanted again. What was only asked for is not wanted any more.
     mutating func stop() {
         switch server {
-        case .holds, .unknown(isOlder: true), .late:
+        case .holds, .unknown(isOlder: true, _), .late:
             wanted = .unclaimed
             asking = nil
-        case .absent, .unknown(isOlder: false): unwant(MQTTProperties())
+        case .absent, .unknown(isOlder: false, _): unwant(MQTTProperties())
         }
+    }
+
+    // MARK: The store
+
+    /// The store was given a record of it.
+    mutating func setNoted(_ note: Note, ticket: UInt64) { (noted, self.ticket) = (note, ticket) }
+
+    /// The store was opened again, perhaps after another client has used it.
+    ///
+    /// - Parameter persistedTicket: that of the newest record that was stored before.
+    mutating func reopened(_ stored: Note, persistedTicket: UInt64) {
+        switch wanted {
+        case .options: break
+        // The store was not given this end, or has failed.
+        case .none where noted != .ended || ticket > persistedTicket: break
+        case .none, .unclaimed:
+            wanted = stored == .wanted ? .unclaimed : .none
+            if stored == .nothing { server = .absent }
+        }
+        switch (server, stored) {
+        case (.absent, .nothing): break
+        case (.holds(var holding), .wanted):
+            // The other client may have asked for it without this identifier.
+            holding.asked.identifier = 0
+            server = .holds(holding)
+        case (.holds, .nothing), (.holds, .ended), (.absent, .wanted), (.absent, .ended), (.unknown, _), (.late, _):
+            doubt()
+        }
+        setNoted(stored, ticket: 0)
     }
 
     // MARK: What happened
@@ -223,7 +312,6 @@ struct FilterRecord: Sendable, Equatable {
             if terms != .identifiers { options.identifier = 0 }
             inFlight = .subscribe(asked: options, asking, token: token)
             asking = nil
-            if options.identifier == 0 { mayLackIdentifier = true }
         case (.unsubscribe, .none): inFlight = .unsubscribe(token: token)
         case (.subscribe, .none), (.subscribe, .unclaimed), (.unsubscribe, .unclaimed), (.unsubscribe, .options):
             assert(false, "A request asks for what is not wanted.")
@@ -236,7 +324,7 @@ struct FilterRecord: Sendable, Equatable {
         case (.subscribe, .options(let options)):
             asking = nil
             refuse(options)
-        case (.unsubscribe, .none): server = .late
+        case (.unsubscribe, .none): server = .late(mayLackIdentifier: mayLackIdentifier)
         case (.subscribe, .none), (.subscribe, .unclaimed), (.unsubscribe, .unclaimed), (.unsubscribe, .options):
             assert(false, "A request asks for what is not wanted.")
         }
@@ -250,7 +338,6 @@ struct FilterRecord: Sendable, Equatable {
         if code.isError { return refuse(asked) }
         server = .holds(Holding(asked: asked, granted: code))
         refused = nil
-        mayLackIdentifier = asked.identifier == 0
     }
 
     /// What this connection has granted is there still. What an earlier one has may be.
@@ -259,8 +346,8 @@ struct FilterRecord: Sendable, Equatable {
         switch server {
         case .holds(let holding) where holding.isConfirmed: break
         case .absent: break
-        case .holds, .late: server = .unknown(isOlder: true)
-        case .unknown: break
+        case .holds, .late: becomeUnknown(isOlder: true)
+        case .unknown(let isOlder, _): becomeUnknown(isOlder: isOlder)
         }
     }
 
@@ -272,7 +359,6 @@ struct FilterRecord: Sendable, Equatable {
         inFlight = .none
         server = .absent
         refused = nil
-        mayLackIdentifier = false
     }
 
     /// The answer did not come in time, and is ignored if it comes.
@@ -280,8 +366,9 @@ struct FilterRecord: Sendable, Equatable {
         switch (inFlight, wanted) {
         case (.none, _): assert(false, "An answer is late that is not awaited.")
         // Nobody wants what the server may hold now: UNSUBSCRIBE follows.
-        case (.subscribe, .none): server = .unknown(isOlder: false)
-        case (.subscribe, .unclaimed), (.subscribe, .options), (.unsubscribe, _): server = .late
+        case (.subscribe, .none): becomeUnknown(isOlder: false)
+        case (.subscribe, .unclaimed), (.subscribe, .options), (.unsubscribe, _):
+            server = .late(mayLackIdentifier: mayLackIdentifier)
         }
         inFlight = .none
     }
@@ -307,10 +394,14 @@ struct FilterRecord: Sendable, Equatable {
     /// It is not known any more whether the server has the filter.
     private mutating func loseSight() {
         switch server {
-        case .absent: server = .unknown(isOlder: false)
-        case .holds, .late: server = .unknown(isOlder: true)
-        case .unknown: break
+        case .absent: becomeUnknown(isOlder: false)
+        case .holds, .late: becomeUnknown(isOlder: true)
+        case .unknown(let isOlder, _): becomeUnknown(isOlder: isOlder)
         }
+    }
+
+    private mutating func becomeUnknown(isOlder: Bool) {
+        server = .unknown(isOlder: isOlder, mayLackIdentifier: mayLackIdentifier)
     }
 
     /// CONNACK, or the client has discarded the session.
@@ -318,7 +409,6 @@ struct FilterRecord: Sendable, Equatable {
         assert(inFlight == .none, "A request is in flight without a connection.")
         server = .absent
         refused = nil
-        mayLackIdentifier = false
         if case .unclaimed = wanted { wanted = .none }
     }
 
@@ -331,7 +421,7 @@ struct FilterRecord: Sendable, Equatable {
         assert(inFlight == .none, "A request is in flight without a connection.")
         // User properties are those of the call that waited for the packet.
         if case .none = wanted { properties = MQTTProperties() }
-        if isInDoubt { server = .unknown(isOlder: true) }
+        if isInDoubt { becomeUnknown(isOlder: true) }
         switch server {
         case .absent, .unknown: break
         case .late: loseSight()

@@ -27,6 +27,8 @@ struct FilterTable: Sendable {
     /// - Parameter mayBeHeld: whether a server may hold a filter that has no record.
     mutating func change(_ filter: String, mayBeHeld: Bool, _ change: (inout FilterRecord) -> Void) {
         let key = ByteKey(filter)
+        // Only the store has to forget it still.
+        if mayBeHeld, records[key]?.isGone == true { records[key]!.doubt() }
         change(&records[key, default: FilterRecord(mayBeHeld: mayBeHeld)])
         noteChange(key)
     }
@@ -40,7 +42,8 @@ struct FilterTable: Sendable {
     }
 
     mutating func want(
-        _ request: MQTTSubscriptionRequest, identifier: UInt32, _ properties: MQTTProperties, mayBeHeld: Bool
+        _ request: MQTTSubscriptionRequest, identifier: UInt32, _ properties: MQTTProperties, mayBeHeld: Bool,
+        isTemporary: Bool
     ) {
         let options = FilterRecord.Options(
             qos: request.qos, noLocal: request.noLocal, retainAsPublished: request.retainAsPublished,
@@ -49,6 +52,7 @@ struct FilterTable: Sendable {
         change(request.filter, mayBeHeld: mayBeHeld) { record in
             if case .options = record.wanted {} else { record.number = number }
             record.want(options, request.retainHandling, properties)
+            record.isTemporary = isTemporary
         }
     }
 
@@ -67,30 +71,31 @@ struct FilterTable: Sendable {
     /// Whether packets may be due.
     var hasChanges: Bool { !work.isEmpty && !work[0].changed.isEmpty }
 
-    /// Takes the filters for which packets are due.
-    mutating func takeDue(_ terms: FilterRecord.Terms) -> [(key: ByteKey, packet: FilterRecord.Packet)] {
+    /// The filter that has changed first.
+    var firstChanged: ByteKey? { work.first?.changed.first }
+
+    /// Takes the filters of which something has changed, each once.
+    mutating func takeChanged() -> [ByteKey] {
         let keys = changed
         forgetChanges()
+        if keys.count < 2 { return keys }
         var seen = Set<ByteKey>()
-        return keys.compactMap { key in
-            guard keys.count == 1 || seen.insert(key).inserted else { return nil }
-            return due(key, terms).map { (key, $0) }
-        }
+        return keys.filter { seen.insert($0).inserted }
     }
 
-    /// Takes the first filter for which a packet is due; nil for none.
-    mutating func takeFirstDue(_ terms: FilterRecord.Terms) -> (key: ByteKey, packet: FilterRecord.Packet)? {
-        while hasChanges {
-            let key = withWork { $0.changed.removeFirst() }
-            if let packet = due(key, terms) { return (key, packet) }
-        }
-        return nil
-    }
+    /// Takes the filter that has changed first.
+    mutating func takeFirstChanged() -> ByteKey? { hasChanges ? withWork { $0.changed.removeFirst() } : nil }
 
-    private mutating func due(_ key: ByteKey, _ terms: FilterRecord.Terms) -> FilterRecord.Packet? {
+    /// The packet that is due for a filter that was taken.
+    mutating func due(_ key: ByteKey, _ terms: FilterRecord.Terms) -> FilterRecord.Packet? {
         let packet = records[key]?.next(terms)
         if packet != .subscribe { settle(key) }
         return packet
+    }
+
+    /// Whether SUBSCRIBE of a filter waits for the store.
+    func waitsForStore(_ key: ByteKey, through ticket: UInt64) -> Bool {
+        records[key]?.waitsForStore(through: ticket) ?? false
     }
 
     /// Whether a packet is due for a filter that meets a condition.
@@ -108,6 +113,38 @@ struct FilterTable: Sendable {
 
     /// There is no connection: the next one looks at all filters.
     mutating func forgetChanges() { if hasChanges { withWork { $0.changed = [] } } }
+
+    // MARK: The store
+
+    /// The store was given a record.
+    mutating func setNoted(_ note: FilterRecord.Note, of key: ByteKey, ticket: UInt64) {
+        records[key]?.setNoted(note, ticket: ticket)
+        guard records[key]?.isOver == true else { return }
+        records[key] = nil
+        settle(key)
+    }
+
+    /// The store was opened, perhaps after another client has used it.
+    ///
+    /// - Parameter stored: the filters that it has, and whether each is wanted.
+    mutating func reopened(_ stored: [ByteKey: Bool], persistedTicket: UInt64) {
+        func note(_ key: ByteKey) -> FilterRecord.Note {
+            switch stored[key] {
+            case true?: .wanted
+            case false?: .ended
+            case nil: .nothing
+            }
+        }
+        for key in records.keys { records[key]!.reopened(note(key), persistedTicket: persistedTicket) }
+        for key in stored.keys where records[key] == nil { records[key] = FilterRecord(restored: note(key)) }
+        forgetWhatIsOver()
+    }
+
+    /// The store was emptied.
+    mutating func storeWasEmptied() {
+        for key in records.keys { records[key]!.setNoted(.nothing, ticket: 0) }
+        forgetWhatIsOver()
+    }
 
     // MARK: What comes first
 

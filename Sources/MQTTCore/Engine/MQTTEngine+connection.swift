@@ -61,6 +61,7 @@ extension MQTTEngine {
         for id in filters.identifiers { session.window.releaseRequestID(id) }
         let failed = filters.connectionLost(refused: verdict == .refused ? lone?.request : nil)
         session.connectionClosed()
+        noteAllFilters()
         if let verdict, let lone { report(verdict, on: lone, &effects) }
         // After what tells why.
         for request in failed { effects.report(.requestFailed(request)) }

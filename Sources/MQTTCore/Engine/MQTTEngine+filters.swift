@@ -44,7 +44,7 @@ extension MQTTEngine {
     package mutating func forget(_ filter: String, _ properties: MQTTProperties = []) -> Bool {
         filters.change(filter) { $0.unwant(properties) }
         forgetChangesWhenClosed()
-        return filters[filter] != nil
+        return filters[filter].map { !$0.isGone } ?? false
     }
 
     /// Wants a subscription whose filter was checked.
@@ -52,10 +52,12 @@ extension MQTTEngine {
     /// - Parameters:
     ///   - identifier: a Subscription Identifier of the client's choice, for servers that support them; 0 for none.
     ///   - mayBeHeld: whether the server may have the filter, although this engine does not know it.
+    ///   - isTemporary: whether the next process of the session does not take the filter over.
     package mutating func want(
-        _ request: MQTTSubscriptionRequest, identifier: UInt32, _ properties: MQTTProperties, mayBeHeld: Bool
+        _ request: MQTTSubscriptionRequest, identifier: UInt32, _ properties: MQTTProperties, mayBeHeld: Bool,
+        isTemporary: Bool = false
     ) {
-        filters.want(request, identifier: identifier, properties, mayBeHeld: mayBeHeld)
+        filters.want(request, identifier: identifier, properties, mayBeHeld: mayBeHeld, isTemporary: isTemporary)
     }
 
     /// What a caller that wants a filter has to wait for.
@@ -116,14 +118,16 @@ extension MQTTEngine {
     }
 
     /// The next connection looks at all filters.
-    private mutating func forgetChangesWhenClosed() { if phase == .closed { filters.forgetChanges() } }
+    private mutating func forgetChangesWhenClosed() { if phase == .closed { noteChangesOnly() } }
+
+    private mutating func noteChangesOnly() { for key in filters.takeChanged() { noteFilter(key) } }
 
     /// Whether the server may have the filter for a subscription that ended with the client.
     package func isUnclaimed(_ filter: String) -> Bool { filters[filter]?.wanted == .unclaimed }
 
     /// Whether UNSUBSCRIBE is in flight with the filter, or to be written.
     package func isUnsubscribing(_ filter: String) -> Bool {
-        guard let record = filters[filter] else { return false }
+        guard let record = filters[filter], !record.isGone else { return false }
         if case .unsubscribe = record.inFlight { return true }
         return record.wanted == FilterRecord.Wanted.none
     }
@@ -143,13 +147,14 @@ extension MQTTEngine {
 
     /// Writes the SUBSCRIBE and UNSUBSCRIBE packets that are due, with at most
     /// ``MQTTEngineConfiguration/maximumFiltersPerRequest`` filters in each. Call it when something is wanted that was not, or
-    /// is not wanted any more. Without a connection the next one does it.
+    /// is not wanted any more. Without a connection the next one does it. With a store, the record that the server may have a
+    /// filter is stored before SUBSCRIBE leaves.
     ///
     /// Requests never wait for the window [MQTT 5.0 4.9.0-3]. A QoS above the server's Maximum QoS, which no message would have,
     /// is lowered to that in the packet [MQTT-3.8.3-2].
     public mutating func reconcile(at now: Int64, into effects: inout MQTTEffects) {
         defer { assert(checkInvariants()) }
-        guard phase == .connected else { return filters.forgetChanges() }
+        guard phase == .connected else { return noteChangesOnly() }
         if reconciling == .answers { expectAnswers() }
         reconciling = .nothing
         pump(at: now, into: &effects)
@@ -166,7 +171,7 @@ extension MQTTEngine {
         if isCareful && quarantine.isWaiting { return false }
         if !session.window.hasFreeIDs { filters.nothingComesFirst() }
         if filters.hasChanges && !sendsSingly && session.window.hasFreeIDs {
-            var due = filters.takeDue(terms)
+            var due = takeDue()
             if isCareful {
                 filters.putBack(due.filter { turn(of: $0.key, $0.packet) != .freely }.map { $0.key })
                 due.removeAll { turn(of: $0.key, $0.packet) != .freely }
@@ -181,17 +186,40 @@ extension MQTTEngine {
         return !isCareful || writeApart(at: now, into: &effects)
     }
 
+    /// Takes the filters for which packets are due and may leave. A SUBSCRIBE whose record is not stored yet stays due.
+    private mutating func takeDue() -> [(key: ByteKey, packet: FilterRecord.Packet)] {
+        // With the first, all that have changed since wait.
+        if let first = filters.firstChanged, waitsForStore(first) { return [] }
+        var leaving: [(key: ByteKey, packet: FilterRecord.Packet)] = []
+        var waiting: [ByteKey] = []
+        for key in filters.takeChanged() {
+            guard let packet = due(key) else { continue }
+            if packet == .subscribe, waitsForStore(key) { waiting.append(key) } else { leaving.append((key, packet)) }
+        }
+        filters.putBack(waiting)
+        return leaving
+    }
+
+    /// The packet that is due for a filter that was taken. The store is given what the server will have of it.
+    private mutating func due(_ key: ByteKey) -> FilterRecord.Packet? {
+        noteFilter(key)
+        return filters.due(key, terms)
+    }
+
+    private func waitsForStore(_ key: ByteKey) -> Bool { filters.waitsForStore(key, through: persistedTicket) }
+
     /// Writes a packet for each filter, one after the answer to the other.
     private mutating func writeApart(at now: Int64, into effects: inout MQTTEffects) -> Bool {
         var passed: [ByteKey] = []
         defer { filters.putBack(passed) }
-        while let (key, packet) = filters.takeFirstDue(terms) {
+        while let key = filters.takeFirstChanged() {
+            guard let packet = due(key) else { continue }
             let turn = turn(of: key, packet)
             if turn == .later {
                 passed.append(key)
                 continue
             }
-            guard mayBeAlone(at: now) else {
+            guard packet == .unsubscribe || !waitsForStore(key), mayBeAlone(at: now) else {
                 filters.putFirst(key)
                 return false
             }

@@ -83,6 +83,7 @@ extension MQTTEngine {
         store(.discarded)
         session.reset()
         quarantine = Quarantine()
+        filters.storeWasEmptied()
         filters.sessionIsAbsent()
         reportRoom(&effects)
     }

@@ -1,3 +1,5 @@
+import MessagingWire
+
 // Records for a session store, and packets that are held until the records behind them are stored.
 
 extension MQTTEngine {
@@ -44,6 +46,39 @@ extension MQTTEngine {
         let ticket = store(record)
         if ticket != 0 { session.inbound.hold(delivery, until: ticket) }
         acknowledge(delivery, at: now)
+    }
+
+    // MARK: Filters
+
+    /// Continues with the filters of a log: a subscription that had ended is unsubscribed when the session continues, and the
+    /// others are kept for whoever wants the same filter. Only without a connection.
+    public mutating func restoreFilters(of image: MQTTSessionImage) {
+        defer { assert(checkInvariants()) }
+        guard phase == .closed, !isServer else { return }
+        filters.reopened(image.filters, persistedTicket: persistedTicket)
+        noteAllFilters()
+    }
+
+    /// Gives the store what the server may have of each filter, for the next process.
+    mutating func noteAllFilters() {
+        guard options.value.persists else { return }
+        for key in filters.records.keys.sorted() { noteFilter(key) }
+    }
+
+    /// The same for one filter. Filters of a session that ends with its connection are noted only if they were before.
+    mutating func noteFilter(_ key: ByteKey) {
+        guard options.value.persists, let record = filters.records[key],
+            sessionOutlivesConnection || record.noted != .nothing
+        else { return }
+        let note = record.note(isDue: phase == .connected && record.next(terms) == .subscribe)
+        guard note != record.noted else { return }
+        let ticket =
+            switch note {
+            case .nothing: store(.filterForgotten(key.text))
+            case .wanted: store(.filterWanted(key.text))
+            case .ended: store(.filterEnded(key.text))
+            }
+        filters.setNoted(note, of: key, ticket: ticket)
     }
 
     /// Adds a record if there is a store, and returns its ticket; 0 without a store.

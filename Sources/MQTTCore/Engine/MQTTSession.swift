@@ -132,6 +132,9 @@ extension MQTTSession {
             case .kept, .keptFinished:
                 // The caller's.
                 break
+            case .filterWanted, .filterEnded, .filterForgotten:
+                // The engine's.
+                break
             case .identified, .finished, .receivedReleased, .receivedForgotten, .discarded:
                 // An image holds the state, not the steps that led to it.
                 break

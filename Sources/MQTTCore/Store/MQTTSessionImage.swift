@@ -1,3 +1,5 @@
+import MessagingWire
+
 /// The state that a log of ``MQTTStoreRecord``s adds up to, from which a store writes the shortest log with the same
 /// meaning.
 public struct MQTTSessionImage: Sendable {
@@ -20,6 +22,9 @@ public struct MQTTSessionImage: Sendable {
 
     /// The records of received messages that the client retains, oldest first.
     public var kept: [MQTTStoreRecord] { keptMessages.sorted { $0.key < $1.key }.map { .kept($0.value) } }
+
+    /// The topic filters that the server may have, and whether each is wanted.
+    private(set) var filters: [ByteKey: Bool] = [:]
 
     /// The bytes of topics and payloads of the messages that are not finished.
     public private(set) var byteCount = 0
@@ -69,6 +74,9 @@ public struct MQTTSessionImage: Sendable {
             received.insert(message.packetID)
             keptIdentifiers[message.packetID] = message.sequence
         case .keptFinished(let sequence): keptMessages[sequence] = nil
+        case .filterWanted(let filter): note(filter, isWanted: true)
+        case .filterEnded(let filter): note(filter, isWanted: false)
+        case .filterForgotten(let filter): filters[ByteKey(filter)] = nil
         }
     }
 
@@ -84,6 +92,10 @@ public struct MQTTSessionImage: Sendable {
     /// Whether others can follow it, and its topic fits into a packet.
     private static func isUsable(_ message: MQTTStoreRecord.Message) -> Bool {
         message.sequence < 1 << 62 && message.topic.utf8.count <= 65_535
+    }
+
+    private mutating func note(_ filter: String, isWanted: Bool) {
+        if MQTTTopicFilter.flaw(in: filter) == nil { filters[ByteKey(filter)] = isWanted }
     }
 
     /// PUBREL arrived: the record of a retained message no longer holds its identifier.
@@ -109,5 +121,6 @@ public struct MQTTSessionImage: Sendable {
             + released.map { .released(sequence: $0) }
             + received.sorted().map { .received(packetID: $0) } + retired.sorted().map { .retired(packetID: $0) }
             + kept
+            + filters.sorted { $0.key < $1.key }.map { $1 ? .filterWanted($0.text) : .filterEnded($0.text) }
     }
 }

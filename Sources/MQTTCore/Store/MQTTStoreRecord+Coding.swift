@@ -1,4 +1,5 @@
-// Records as bytes: a tag, then fixed fields, big-endian; a message is kept as the PUBLISH packet that it is in 5.0.
+// Records as bytes: a tag, then fixed fields, big-endian; a message is kept as the PUBLISH packet that it is in 5.0, and a topic
+// filter as its length and its bytes.
 
 import MessagingWire
 
@@ -10,11 +11,13 @@ extension MQTTStoreRecord {
         case timedMessage
         case kept, keptFinished
         case retired
+        case filterWanted, filterEnded, filterForgotten
     }
 
     /// Appends the record.
     ///
-    /// - Throws: ``MQTTEncodingError`` for a message that no PUBLISH packet could hold; the engine accepts none.
+    /// - Throws: ``MQTTEncodingError`` for a message that no PUBLISH packet could hold, or a topic filter that no SUBSCRIBE
+    ///   could; the engine accepts none.
     public func encode(into bytes: inout [UInt8]) throws(MQTTEncodingError) {
         switch self {
         case .established: bytes.append(Tag.established.rawValue)
@@ -45,6 +48,9 @@ extension MQTTStoreRecord {
         case .keptFinished(let sequence):
             bytes.append(Tag.keptFinished.rawValue)
             Self.append(sequence, &bytes)
+        case .filterWanted(let filter): try Self.append(filter, .filterWanted, &bytes)
+        case .filterEnded(let filter): try Self.append(filter, .filterEnded, &bytes)
+        case .filterForgotten(let filter): try Self.append(filter, .filterForgotten, &bytes)
         }
     }
 
@@ -58,6 +64,9 @@ extension MQTTStoreRecord {
         case .released, .finished, .keptFinished: end = 9
         case .identified: end = 11
         case .message, .timedMessage, .kept: end = bytes.count
+        case .filterWanted, .filterEnded, .filterForgotten:
+            guard bytes.count >= 3 else { return nil }
+            end = 3 + Int(bytes[1]) << 8 + Int(bytes[2])
         }
         guard bytes.count == end else { return nil }
         // The bytes of an array of bytes: nothing to reinterpret.
@@ -84,7 +93,22 @@ extension MQTTStoreRecord {
         case .kept:
             guard let message = Self.message(span, hasTime: true) else { return nil }
             self = .kept(message)
+        case .filterWanted, .filterEnded, .filterForgotten:
+            guard let filter = String(validating: bytes[3...], as: UTF8.self) else { return nil }
+            self =
+                switch tag {
+                case .filterWanted: .filterWanted(filter)
+                case .filterEnded: .filterEnded(filter)
+                default: .filterForgotten(filter)
+                }
         }
+    }
+
+    private static func append(_ filter: String, _ tag: Tag, _ bytes: inout [UInt8]) throws(MQTTEncodingError) {
+        bytes.append(tag.rawValue)
+        var body = PacketBody(version: .v5_0)
+        try body.append(filter: filter)
+        bytes += body.bytes
     }
 
     private static func append(_ message: Message, _ tag: Tag, _ bytes: inout [UInt8]) throws(MQTTEncodingError) {

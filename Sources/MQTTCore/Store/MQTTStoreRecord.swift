@@ -1,9 +1,10 @@
 /// One step of a session, for a store that lets the session survive the process. Read in order, the records are a log:
-/// replayed by ``MQTTSession/init(restoring:at:wallClockOffset:token:)`` they restore the session.
+/// replayed by ``MQTTSession/init(restoring:at:wallClockOffset:token:)`` and, for topic filters, by
+/// ``MQTTEngine/restoreFilters(of:)`` they restore the session.
 ///
 /// The engine appends them to ``MQTTEngine/storeRecords`` if ``MQTTEngineConfiguration/persists`` is on. Record number
-/// *n* since the engine was made has ticket *n*. PUBLISH, PUBREC, PUBREL and PUBCOMP of an exchange are sent only after
-/// the caller has reported that the record behind them is stored: ``MQTTEngine/persisted(through:at:into:)``.
+/// *n* since the engine was made has ticket *n*. SUBSCRIBE, and PUBLISH, PUBREC, PUBREL and PUBCOMP of an exchange are sent
+/// only after the caller has reported that the record behind them is stored: ``MQTTEngine/persisted(through:at:into:)``.
 public enum MQTTStoreRecord: Sendable, Hashable {
     /// The server accepted a connection whose session outlives it: from now on it may hold a session for this client.
     case established
@@ -31,6 +32,12 @@ public enum MQTTStoreRecord: Sendable, Hashable {
     case kept(Message)
     /// A retained message was delivered or discarded.
     case keptFinished(sequence: UInt64)
+    /// The server may have this topic filter for a subscription.
+    case filterWanted(String)
+    /// The subscription with this topic filter has ended, and the server may have it still.
+    case filterEnded(String)
+    /// The server does not have this topic filter any more.
+    case filterForgotten(String)
 
     /// The number that precedes those of a process which begins to number messages now.
     ///

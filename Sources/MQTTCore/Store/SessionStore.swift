@@ -1,7 +1,7 @@
 // Stores throw errors of any type, which Embedded Swift does not have.
 #if !hasFeature(Embedded)
     /// Where a client stores its session, so that it survives the process: messages that were accepted and not finally
-    /// acknowledged, and the identifiers of received QoS 2 messages.
+    /// acknowledged, the identifiers of received QoS 2 messages, and the topic filters that the server may have.
     ///
     /// All calls come from one thread that the client has for them, one at a time; they may block. Records are read in order
     /// and added at the end. Records have to survive the end of the process at any moment after `append` has returned.

@@ -95,7 +95,7 @@ struct FilterRecordTests {
             case .absent: "absent"
             case .holds(let holding):
                 (holding.isConfirmed ? "holds" : "held") + (holding.asked == lower ? "Less" : "")
-            case .unknown(let isOlder): isOlder ? "unknown" : "asked"
+            case .unknown(let isOlder, _): isOlder ? "unknown" : "asked"
             case .late: "late"
             }
         let refused = record.refused.map { $0 == lower ? "Refused" : "RefusedHigher" } ?? ""
@@ -155,21 +155,21 @@ struct FilterRecordTests {
     /// Whether the state after an event is what the rules say, written independently of the record.
     private static func isExpected(_ record: FilterRecord, after event: Event, in before: FilterRecord) -> Bool {
         let keepsServer = record.server == before.server
+        let (server, old) = (plain(record.server), plain(before.server))
         let isOver = record.inFlight == .none
         switch event {
         case .want, .ask: return keepsServer && record.inFlight == before.inFlight
         case .stop:
             // What was only asked for is not wanted any more.
-            let isOurs = before.server == .absent || before.server == .unknown(isOlder: false)
+            let isOurs = old == .absent || old == asked
             return keepsServer && record.wanted == (isOurs ? FilterRecord.Wanted.none : .unclaimed)
         case .unwant:
             // What is late may be at the server.
-            let isLate = before.server == .late
-            return (isLate ? record.server == .unknown(isOlder: false) : keepsServer) && record.asking == nil
+            return server == (old == late ? asked : old) && record.asking == nil
         case .written: return keepsServer && record.inFlight.token == 3 && record.asking == nil
         case .notWritten:
-            let asked = before.next(.identifiers) == .subscribe
-            return asked ? isRefused(record, before) && record.next(.identifiers) == nil : record.server == .late
+            guard before.next(.identifiers) == .subscribe else { return server == late }
+            return isRefused(record, before) && record.next(.identifiers) == nil
         case .granted:
             guard case .holds(let holding) = record.server else { return false }
             return holding.isConfirmed && isOver
@@ -177,32 +177,44 @@ struct FilterRecordTests {
         case .unsubscribed: return record.server == .absent && isOver
         case .late:
             guard case .subscribe = before.inFlight, before.wanted == FilterRecord.Wanted.none else {
-                return record.server == .late && isOver
+                return server == late && isOver
             }
-            return record.server == .unknown(isOlder: false) && isOver
+            return server == asked && isOver
         case .connectionLost:
-            if before.inFlight != .none { return record.server == lost(before.server) && isOver }
+            if before.inFlight != .none { return server == lost(before.server) && isOver }
             guard case .holds(let old) = before.server else { return keepsServer }
             guard case .holds(let new) = record.server else { return false }
             return new.asked == old.asked && !new.isConfirmed
         case .connectionLostBecause:
             // Whatever was granted, on this connection or an earlier one, may be lost.
-            let server = before.server == .absent ? .absent : lost(before.server)
-            return record.refused != nil && isOver && record.server == server
+            return record.refused != nil && isOver && server == (old == .absent ? .absent : lost(old))
         case .sessionAbsent: return record.server == .absent && record.wanted != .unclaimed
-        case .sessionInDoubt: return record.server == .unknown(isOlder: true)
-        case .sessionContinues: return before.server == .late ? record.server == .unknown(isOlder: true) : keepsServer
+        case .sessionInDoubt: return server == unknown
+        case .sessionContinues: return old == late ? server == unknown : keepsServer
         case .allowsMore:
-            guard case .holds = before.server else { return record.server != .late }
+            guard case .holds = before.server else { return server != late }
             return isOver
+        }
+    }
+
+    private static let asked = FilterRecord.Server.unknown(isOlder: false, mayLackIdentifier: true)
+    private static let unknown = FilterRecord.Server.unknown(isOlder: true, mayLackIdentifier: true)
+    private static let late = FilterRecord.Server.late(mayLackIdentifier: true)
+
+    /// The state without what is known of identifiers, which `FilterIdentifierTests` checks.
+    private static func plain(_ server: FilterRecord.Server) -> FilterRecord.Server {
+        switch server {
+        case .absent, .holds: server
+        case .unknown(let isOlder, _): isOlder ? unknown : asked
+        case .late: late
         }
     }
 
     /// What is known of the server when an answer is lost: nothing, but that it may have the filter for longer.
     private static func lost(_ server: FilterRecord.Server) -> FilterRecord.Server {
         switch server {
-        case .absent, .unknown(isOlder: false): .unknown(isOlder: false)
-        case .holds, .late, .unknown(isOlder: true): .unknown(isOlder: true)
+        case .absent, .unknown(isOlder: false, _): asked
+        case .holds, .late, .unknown(isOlder: true, _): unknown
         }
     }
 
@@ -214,7 +226,7 @@ struct FilterRecordTests {
         case (.absent, .absent): return true
         case (.absent, _): return false
         case (.holds(let old), .unknown): return !old.isConfirmed
-        case (_, .unknown): return record.server == lost(before.server)
+        case (_, .unknown): return plain(record.server) == lost(before.server)
         default: return false
         }
     }
@@ -261,8 +273,112 @@ struct FilterRecordTests {
             #expect(packets < 4, "\(name) and \(code) leads to \(packets) requests, then \(Self.text(record))")
             // What is wanted is granted or refused, what is not is not there.
             switch record.wanted {
-            case .none: #expect(record.isOver || record.server == .late, "\(name): \(Self.text(record))")
+            case .none:
+                let isLate = Self.plain(record.server) == Self.late
+                #expect(record.isOver || isLate, "\(name): \(Self.text(record))")
             case .unclaimed, .options: break
+            }
+        }
+    }
+
+    // MARK: The store
+
+    private static let notes: [FilterRecord.Note] = [.nothing, .wanted, .ended]
+
+    /// Whether the server may have the filter because of this process.
+    private static func mayBeThere(_ record: FilterRecord) -> Bool {
+        if record.inFlight != .none { return true }
+        switch record.server {
+        case .absent: return false
+        case .holds, .late, .unknown: return true
+        }
+    }
+
+    /// The process dies after any event in any state, and the store has what it was given by then.
+    @Test func `the next process knows each filter that the server may have, and which of them ended`() {
+        var count = 0
+        for start in Self.allStates() {
+            for event in Event.allCases where Self.isPossible(event, start) {
+                // What is in flight was noted.
+                for note in Self.notes where note != .nothing || start.inFlight == .none {
+                    var record = start
+                    record.setNoted(note, ticket: 1)
+                    // What is due leaves after its record only.
+                    let isDue = event == .written && record.next(.identifiers) == .subscribe
+                    record.setNoted(record.note(isDue: isDue), ticket: 2)
+                    Self.apply(event, to: &record)
+                    record.setNoted(record.note(isDue: false), ticket: 3)
+                    let name = "\(Self.text(start)), \(note), \(event): \(Self.text(record)), \(record.noted)"
+                    count += 1
+                    // An earlier process may have had what this one was never granted, and did not note it.
+                    if record.noted == .nothing {
+                        let isKnown = note == .nothing && record.server != .absent
+                        #expect(record.isGone || !Self.mayBeThere(record) || isKnown, "\(name)")
+                        continue
+                    }
+                    #expect(!record.isGone, "\(name)")
+                    var next = FilterRecord(restored: record.noted)
+                    let isEnded = record.wanted == FilterRecord.Wanted.none
+                    #expect((next.next(.identifiers) == .unsubscribe) == isEnded, "\(name)")
+                    #expect((next.wanted == .unclaimed) == !isEnded, "\(name)")
+                    #expect(next.note(isDue: true) == record.noted, "\(name)")
+                    next.sessionIsAbsent()
+                    #expect(next.isGone && !next.isOver && next.note(isDue: false) == .nothing, "\(name)")
+                    next.setNoted(.nothing, ticket: 4)
+                    #expect(next.isOver, "\(name)")
+                }
+            }
+        }
+        #expect(count > 1800, "\(count)")
+    }
+
+    @Test func `SUBSCRIBE waits for its own record`() {
+        var record = FilterRecord(mayBeHeld: false)
+        record.want(Self.lower, .sendAtSubscribe, [])
+        // A process that ends before has asked for nothing.
+        #expect(record.note(isDue: false) == .nothing)
+        #expect(record.note(isDue: true) == .wanted && !record.waitsForStore(through: 0))
+        record.setNoted(.wanted, ticket: 3)
+        #expect(record.waitsForStore(through: 2) && !record.waitsForStore(through: 3))
+        record.unwant([])
+        record.setNoted(.nothing, ticket: 4)
+        record = FilterRecord(restored: .ended)
+        record.want(Self.lower, .sendAtSubscribe, [])
+        // Or else the next process would unsubscribe what is wanted again.
+        #expect(record.note(isDue: false) == .wanted)
+        // The topic of replies to one process is of no use to the next.
+        record.isTemporary = true
+        #expect(record.note(isDue: false) == .ended)
+        record.setNoted(.ended, ticket: 5)
+        #expect(record.waitsForStore(through: 4) && !record.waitsForStore(through: 5))
+    }
+
+    @Test func `a store that another client may have used decides about what nobody wants`() {
+        for start in Self.allStates() where start.inFlight == .none {
+            for note in Self.notes {
+                for (ticket, persistedTicket) in [(1, 1), (2, 1)] as [(UInt64, UInt64)] {
+                    for stored in Self.notes {
+                        var record = start
+                        record.setNoted(note, ticket: ticket)
+                        record.reopened(stored, persistedTicket: persistedTicket)
+                        let name = "\(Self.text(start)), \(note) \(ticket), \(stored): \(Self.text(record))"
+                        #expect(record.noted == stored && !record.waitsForStore(through: 0), "\(name)")
+                        // The store was not given its end.
+                        let isOwnEnd =
+                            start.wanted == FilterRecord.Wanted.none && (note != .ended || ticket > persistedTicket)
+                        switch start.wanted {
+                        case .options: #expect(record.wanted == start.wanted, "\(name)")
+                        case .none where isOwnEnd: #expect(record.wanted == start.wanted, "\(name)")
+                        case .none, .unclaimed:
+                            let wanted = stored == .wanted ? .unclaimed : FilterRecord.Wanted.none
+                            #expect(record.wanted == wanted, "\(name)")
+                            #expect(record.isGone == (stored == .nothing), "\(name)")
+                        }
+                        if stored != .nothing { #expect(Self.mayBeThere(record), "\(name)") }
+                        // What this client was granted is there only if the other one kept it.
+                        if case .holds = record.server { #expect(stored == .wanted, "\(name)") }
+                    }
+                }
             }
         }
     }

@@ -17,7 +17,7 @@ extension MQTTEngine {
         let (own, peers) = options.value.role == .client ? (clientIDs, serverIDs) : (serverIDs, clientIDs)
         writer.put(Int(phase.rawValue))
         writer.put(Int(reconciling.rawValue))
-        filters.write(into: &writer)
+        filters.write(into: &writer, persistedTicket: persistedTicket)
         writer.put(sessionEndsWithConnection, isCareful, owesRoom)
         if let opening = opening.value {
             writer.put(1)
@@ -112,18 +112,20 @@ extension InboundOrder {
 
 extension FilterTable {
     /// All options are the same, and no caller waits.
-    func write(into writer: inout StateWriter) {
+    func write(into writer: inout StateWriter, persistedTicket: UInt64) {
         writer.put(records.count)
         for (key, record) in records.sorted(by: { $0.key < $1.key }) {
             writer.put(record.wanted == .unclaimed, record.wanted == FilterRecord.Wanted.none)
             switch record.server {
             case .absent: writer.put(0)
             case .holds(let holding): writer.put(holding.isConfirmed ? 1 : 2)
-            case .unknown(let isOlder): writer.put(isOlder ? 3 : 5)
+            case .unknown(let isOlder, _): writer.put(isOlder ? 3 : 5)
             case .late: writer.put(4)
             }
             writer.put(record.refused != nil, first.contains(key))
             writer.put(record.inFlight == .none)
+            writer.put(record.noted == .wanted, record.noted == .ended)
+            writer.put(record.waitsForStore(through: persistedTicket))
             if let token = record.inFlight.token { writer.put(name: token + requestTokens) }
         }
         for request in requests.values.sorted(by: { $0.token < $1.token }) {

@@ -291,6 +291,7 @@ final class SearchedLink: SearchedWorld {
             problems.append("the shortest log restores another session")
         }
         client = Self.client(scenario, session)
+        client.restoreFilters(of: image)
         up.senderDied(records: records)
         down.receiverDied(records: records)
         pending = []
@@ -570,6 +571,11 @@ final class SearchedLink: SearchedWorld {
         writer.put(bytes: packet[(place + 2)...])
     }
 
+    private func write(_ kind: Int, _ filter: String, _ writer: inout StateWriter) {
+        writer.put(kind)
+        writer.put(bytes: filter.utf8)
+    }
+
     private func write(_ record: MQTTStoreRecord, _ writer: inout StateWriter) {
         switch record {
         case .established: writer.put(0)
@@ -599,6 +605,9 @@ final class SearchedLink: SearchedWorld {
         case .receivedForgotten: writer.put(7)
         case .discarded: writer.put(8)
         case .kept, .keptFinished: writer.put(9)
+        case .filterWanted(let filter): write(11, filter, &writer)
+        case .filterEnded(let filter): write(12, filter, &writer)
+        case .filterForgotten(let filter): write(13, filter, &writer)
         }
     }
 }

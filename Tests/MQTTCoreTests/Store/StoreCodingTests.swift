@@ -7,7 +7,7 @@ struct StoreCodingTests {
     private func random(_ generator: inout SeededGenerator) -> MQTTStoreRecord {
         let sequence = UInt64.random(in: 1...20, using: &generator)
         let id = UInt16.random(in: 1...20, using: &generator)
-        switch Int.random(in: 0..<16, using: &generator) {
+        switch Int.random(in: 0..<19, using: &generator) {
         case 0: return .established
         case 1: return .identified(sequence: sequence, packetID: id + 100)
         case 2: return .released(sequence: sequence)
@@ -25,6 +25,9 @@ struct StoreCodingTests {
                     qos: Bool.random(using: &generator) ? .atLeastOnce : .exactlyOnce,
                     retain: Bool.random(using: &generator), properties: [],
                     time: Int64.random(in: .min ... .max, using: &generator)))
+        case 11: return .filterWanted("f/\(id % 4)/ä")
+        case 12: return .filterEnded("f/\(id % 4)/ä")
+        case 13: return .filterForgotten("f/\(id % 4)/ä")
         default:
             var properties = MQTTProperties()
             if Bool.random(using: &generator) { properties.userProperties = [.init("ä", "\u{FEFF}")] }
@@ -86,6 +89,26 @@ struct StoreCodingTests {
             for record in image.records { again.apply(record) }
             #expect(again.records == image.records, "round \(round)")
             #expect(image.messageCount == direct.queuedCount + direct.inFlightCount)
+        }
+    }
+
+    @Test func `the last record of a filter counts, and a filter that no server can have is passed over`() {
+        var image = MQTTSessionImage()
+        for record in [
+            MQTTStoreRecord.filterWanted("b"), .filterWanted("a/+"), .filterEnded("b"), .filterWanted("c"),
+            .filterForgotten("c"), .filterEnded("a/#/b"), .filterWanted(""), .filterForgotten("d"),
+        ] { image.apply(record) }
+        #expect(image.records == [.filterWanted("a/+"), .filterEnded("b")])
+        // Bytes are compared, not characters.
+        image.apply(.filterForgotten("a/+"))
+        image.apply(.filterWanted("\u{E9}"))
+        image.apply(.filterEnded("e\u{301}"))
+        #expect(image.records.count == 3)
+        image.apply(.discarded)
+        #expect(image.records.isEmpty)
+        #expect(throws: MQTTEncodingError.self) {
+            var bytes: [UInt8] = []
+            try MQTTStoreRecord.filterWanted("a#").encode(into: &bytes)
         }
     }
 

@@ -210,8 +210,8 @@ struct MovingTests {
         let (broker, client) = (place.brokers[0], place.client)
         try await client.connect()
         if receives {
-            let messages = client.subscription(to: "in", qos: .exactlyOnce)
-            await place.clock.waitUntilQuiet()
+            // SUBSCRIBE waits for the store's thread.
+            let messages = try await client.subscribe(to: "in", qos: .exactlyOnce)
             let arrivals = broker.arrivals()
             await broker.setLatency(.milliseconds(500))
             await broker.publish("1", to: "in", qos: .exactlyOnce)

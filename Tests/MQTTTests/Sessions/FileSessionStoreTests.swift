@@ -51,6 +51,63 @@ struct FileSessionStoreTests {
         #expect(stored.damage == nil)
     }
 
+    /// As versions wrote it that stored no topic filters.
+    private static let oldLog = """
+        4d5154544c4f470100000008c2be130829cec4e98070686f656e697800000001ba0cc8c4a016d05201000000167e986b\
+        407867dcbf020000000000000001000135090003742f3100010001000000255d2bd105aad897650a0000000000000002\
+        00020000018bcfe5680034100003742f320001072600016100016202000000167e986b409a6051f80200000000000000\
+        03000032090003742f33000100030000000930d5900b8411da670400000000000000020000000bd1eee0fcefd1ebcd03\
+        000000000000000300030000000930d5900b637fffdb050000000000000001000000035b37b833c9678ea10600090000\
+        00035b37b8333b0c0da2060008000000035b37b8339e4d9fdc070008000000035b37b833b760cf300d00070000001ef4\
+        41338f60e90d000b00000000000000040005000001a3185c500034090003742f34000100040000001ef441338faf4217\
+        dc0b00000000000000050006000001a3185c500034090003742f35000100050000000930d5900be8a84c1b0c00000000\
+        00000005
+        """
+
+    @Test func `an old log is read, goes on with topic filters, and keeps them when it is rewritten`() throws {
+        let scratch = try ScratchDirectory()
+        let writer = store(scratch)
+        _ = try writer.open()
+        writer.close()
+        let bytes = stride(from: 0, to: Self.oldLog.count, by: 2).map { place in
+            UInt8(Self.oldLog.dropFirst(place).prefix(2), radix: 16)!
+        }
+        try setLog(scratch, bytes)
+        let first = store(scratch) { $0.compactionSize = 1_000 }
+        let old = try first.open()
+        #expect(old.clientID == "phoenix" && old.damage == nil)
+        var expected: [MQTTStoreRecord] = [.established]
+        func add(_ sequence: UInt64, _ id: UInt16, _ qos: QoS, _ properties: MQTTProperties = [], time: Int64 = 0) {
+            expected.append(
+                .message(
+                    .init(
+                        sequence: sequence, packetID: id, topic: "t/\(sequence)", payload: [UInt8(sequence)], qos: qos,
+                        retain: false, properties: properties, time: time)))
+        }
+        add(2, 2, .exactlyOnce, [.userProperty("a", "b")], time: 1_700_000_000_000)
+        add(3, 3, .atLeastOnce)
+        expected += [
+            .released(sequence: 2), .received(packetID: 5), .received(packetID: 6), .received(packetID: 9),
+            .retired(packetID: 7),
+            .kept(
+                .init(
+                    sequence: 4, packetID: 5, topic: "t/4", payload: [4], qos: .exactlyOnce, retain: false,
+                    properties: [], time: 1_800_000_000_000)),
+        ]
+        #expect(old.records == expected)
+        try first.append([.filterWanted("a"), .filterWanted("b/+"), .filterWanted("c")])
+        try first.append([.filterEnded("b/+"), .filterForgotten("c")])
+        expected += [.filterWanted("a"), .filterEnded("b/+")]
+        // It is rewritten several times meanwhile, and does not grow.
+        for number in 1...200 as ClosedRange<UInt64> {
+            let filter = "d/\(number)"
+            try first.append([.filterWanted(filter), .filterEnded(filter), .filterForgotten(filter)])
+        }
+        first.close()
+        #expect(try log(scratch).count < 3_000)
+        #expect(try store(scratch).open().records == expected)
+    }
+
     /// In a process of its own, since all threads share the working directory.
     @Test func `a relative directory stays the same when the process changes its working directory`() async {
         await #expect(processExitsWith: .success) {
