@@ -73,9 +73,10 @@ package final class SimulatedLink: @unchecked Sendable {
     /// the server took before.
     var overdueTime: Int64 {
         guard let diedAt else { return 0 }
+        let untilPing = world.sleptLong ? Self.pingTimeout : Self.keepAlive
         let due = max(
             max(diedAt, client.readsSince).advanced(byNanoseconds: Self.keepAlive + Self.pingTimeout),
-            world.wokeAt.advanced(byNanoseconds: (world.sleptLong ? Self.pingTimeout : Self.keepAlive) + Self.pingTimeout),
+            world.wokeAt.advanced(byNanoseconds: untilPing + Self.pingTimeout),
             up.lastProgress.advanced(byNanoseconds: 2 * Self.pingTimeout))
         return max(0, world.now - due)
     }

@@ -177,6 +177,8 @@ final class MQTTPersistence: Sendable {
     /// thread of the store.
     private func beginClosing(_ core: MQTTClientCore, _ call: Call) -> (journal: MQTTJournal?, waits: Bool) {
         guard core.supervisor.isIdle else { return (nil, false) }
+        // A connection that was abandoned may still be open until its end is reported: it must not outlive the journal.
+        core.link.dropConnectionNow()
         return takeJournal(core, orWait: call)
     }
 
