@@ -606,7 +606,7 @@ extension MQTTError {
     static func outboxStandsStill(_ subscription: String) -> MQTTError {
         MQTTError(
             .timedOut,
-            "The server took no bytes for requestTimeout, perhaps since the client reads nothing, \(MQTTMachine.isSlow(subscription)) The message was not published."
+            "The server takes no bytes, perhaps since the client has read nothing for requestTimeout, \(MQTTMachine.isSlow(subscription)) The message was not published."
         )
     }
 

@@ -101,11 +101,12 @@ public enum MQTTEvent: ClientEvent {
     case readingPaused(for: String)
     /// The server has taken nothing for five seconds, while a caller of ``MQTTClient`` waits for room in the outbox
     /// (``MQTTConfiguration/maximumOutboxBytes``), or so much else waits there that nothing is read. Reported once;
-    /// ``sendingResumed(after:)`` or the end of the connection follows. Callers wait for as long as the connection lasts: the
-    /// server may be overloaded, or its memory full.
+    /// ``sendingResumed(after:)`` or the end of the connection follows. Callers wait for as long as the connection lasts, because
+    /// the server may be overloaded, or its memory full; they throw `timedOut` if the client reads nothing either, see
+    /// ``readingPaused(for:)``.
     case sendingStalled
-    /// After ``sendingStalled``: there is room in the outbox again, or the callers that waited for it were cancelled. The time
-    /// is how long that took.
+    /// After ``sendingStalled``: there is room in the outbox again, or the callers that waited for it have ended. The time is
+    /// how long that took.
     case sendingResumed(after: Duration)
     /// A task of ``MQTTClient/withExecutor(_:)``, or several in a row, took this long without a pause: no connection of the
     /// process was served meanwhile. Reported when it took more than 100 ms, to the clients whose `withExecutor` is under way.

@@ -50,7 +50,8 @@ struct FilterRecord: Sendable, Equatable {
         case holds(Holding)
         /// It may have the filter; also for longer than this client has asked for it, if `isOlder`.
         case unknown(isOlder: Bool, mayLackIdentifier: Bool)
-        /// The answer to the last request did not come in time. Nothing follows on this connection by itself.
+        /// The answer to the last request did not come in time, or it could not be written. Nothing follows on this connection
+        /// unless something else is wanted.
         case late(mayLackIdentifier: Bool)
 
         /// Whether it may have the filter without an identifier of this process.
@@ -108,7 +109,8 @@ struct FilterRecord: Sendable, Equatable {
     private(set) var inFlight = InFlight.none
     /// What the server has refused since it granted something, or began a session. It is not asked for the same again.
     private(set) var refused: Options?
-    /// The strongest Retain Handling of the callers that wait for a SUBSCRIBE which is not written; nil if none waits.
+    /// The strongest Retain Handling of the callers that wait for a SUBSCRIBE which is not written; nil if none waits. While one
+    /// does, SUBSCRIBE is due, whatever the server holds.
     private(set) var asking: RetainHandling?
     /// The Retain Handling for a server that does not hold the filter.
     private(set) var handling = RetainHandling.sendAtSubscribe

@@ -99,7 +99,8 @@ extension MQTTEngine {
     }
 
     /// The system slept from `start` until now, and the connection may be dead without either side being notified. Nothing was
-    /// read meanwhile: every answer is awaited anew. After a long sleep a client with keep alive writes PINGREQ, unless one is
+    /// read meanwhile: PINGRESP, acknowledgements and AUTH are awaited anew, and a SUBSCRIBE or UNSUBSCRIBE that is late now is
+    /// judged as after a pause of reading. After a long sleep a client with keep alive writes PINGREQ, unless one is
     /// unanswered or reading is paused.
     ///
     /// - Parameter progress: as for ``handleTimeout(at:progress:into:)``, which follows.

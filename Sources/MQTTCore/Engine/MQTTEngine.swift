@@ -24,8 +24,8 @@ import MessagingWire
 /// once ``output`` is written, and report ``connectionClosed(at:into:)``.
 ///
 /// The token of a publish is an integer of the caller's choice. A publish of QoS 1 or 2 ends with exactly one
-/// ``MQTTPublishCompletion``, over however many connections; a SUBSCRIBE or UNSUBSCRIBE ends with its completion or with
-/// ``MQTTEngineEvent/Kind/requestFailed(_:)`` when its connection ends. A caller that no longer waits does nothing: the packet
+/// ``MQTTPublishCompletion``, over however many connections; a SUBSCRIBE or UNSUBSCRIBE ends with its completion, or with one of
+/// the events that it is late, cannot be written, is refused, or has failed with its connection. A caller that no longer waits does nothing: the packet
 /// identifier stays taken until the acknowledgement [MQTT 5.0 2.2.1-3].
 public struct MQTTEngine: ~Copyable, Sendable {
     /// The state of a connection.

@@ -32,7 +32,7 @@ enum MQTTConnectionEnd: Sendable {
         }
     }
 
-    /// Whether it is the server's answer to the only request without one, which a broken link cannot give.
+    /// Whether a broken link cannot have caused this end: it is the server's answer to the only request without one.
     ///
     /// Some servers never answer QoS 2. One that answers nothing else is at fault itself.
     func isAnswer(toQoS2 isExactlyOnce: Bool) -> Bool {

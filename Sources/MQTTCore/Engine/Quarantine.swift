@@ -10,9 +10,10 @@ import MessagingWire
 ///    sent one at a time (``sendsSingly``), until all of them have their answers.
 /// 2. The request that alone is unanswered when a connection ends is *accused* by name: its topic or its filter. Others
 ///    pass it; it is sent alone, when nothing else waits or its time has come.
-/// 3. An accused request is *refused* if the server has twice sent DISCONNECT (or not answered QoS 2), or if a connection
-///    ends because of it that had answered others of its kind, carried as much and lasted twice as long as the one
-///    before. Later requests with its name are sent alone as well, and the first connection that they end is enough.
+/// 3. An accused request is *refused* on one of two grounds. Two of its ends in a row were answers of the server: DISCONNECT,
+///    or for QoS 2 also our timeout. Or it ends a connection although others of its kind had answers on connections that
+///    carried as much and lasted twice as long. Later requests with its name are sent alone as well, and the first
+///    connection that they end is enough.
 /// 4. Without such evidence it is never given up, but waits longer after each end, so that the others flow.
 /// 5. When an accused request has its answer, the link was at fault: for some time ends of this link prove nothing.
 struct Quarantine: Sendable {

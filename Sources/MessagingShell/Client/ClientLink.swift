@@ -20,7 +20,7 @@ package protocol ClientLink: AnyObject, Sendable {
     func pauseReading(for subscription: String)
     /// Whether messages whose acknowledgements are withheld keep others from being acknowledged or sent.
     var withheldHoldOthersUp: Bool { get }
-    /// Ends the waits for room in the outbox, for which the server would have to take bytes.
+    /// Ends the waits for room in the outbox, if the server takes nothing.
     func endOutboxWaits(because subscription: String)
     /// A receiver has room again.
     ///

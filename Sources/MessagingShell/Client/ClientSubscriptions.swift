@@ -100,8 +100,8 @@ extension ClientSubscriptions {
         if let reading {
             core.link.pauseReading(for: reading.name)
             core.news.tell(.readingPaused(for: reading.name))
-            core.link.endOutboxWaits(because: reading.name)
             core.readingStandsStill(for: reading.name)
+            core.link.endOutboxWaits(because: reading.name)
         }
         if !acknowledgements.isEmpty, core.link.withheldHoldOthersUp {
             for route in acknowledgements { core.news.tell(.readingPaused(for: route.name)) }

@@ -111,7 +111,7 @@ extension MessagingClient {
     public nonisolated func resume() { shell.core.resume() }
 
     /// Ends a wait before the next attempt, because the network is back or has changed, and has a connection checked. The client
-    /// does this by itself when the system wakes from sleep.
+    /// does the same by itself when the system wakes from half a minute of sleep or more, but for the connection beside it.
     ///
     /// While a connection has been opening for a second or more, another one is opened beside it, because the first may use the
     /// former network. The first that opens wins, and the server gets one CONNECT. There are two at most: further calls replace

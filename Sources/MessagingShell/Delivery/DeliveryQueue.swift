@@ -71,8 +71,8 @@ package enum DeliveryOutcome: Sendable {
 
 /// Batches on their way from a connection to the reader of a subscription, bounded by messages and bytes.
 ///
-/// There is one queue and one reader: the iterator that has the lease. It hands out the messages of the current batch, which is
-/// out of the bounds, without a lock. It returns its lease at the end, when its wait is cancelled, and when it is released.
+/// There is one queue and one reader: the iterator that has the lease. It hands out the messages of the current batch, which
+/// no longer counts against the bounds, without a lock. It returns its lease at the end, when its wait is cancelled, and when it is released.
 /// Another iterator that asks for a message takes the lease over with the messages that are left, whatever the first one does at
 /// that moment.
 ///

@@ -120,7 +120,7 @@ extension STOMPError {
     static func outboxStandsStill(_ subscription: String) -> STOMPError {
         STOMPError(
             .timedOut,
-            "The server took no bytes for requestTimeout, perhaps since the client reads nothing, \(STOMPMachine.isSlow(subscription)) The frame was not sent."
+            "The server takes no bytes, perhaps since the client has read nothing for requestTimeout, \(STOMPMachine.isSlow(subscription)) The frame was not sent."
         )
     }
 

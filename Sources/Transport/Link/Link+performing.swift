@@ -130,9 +130,10 @@ extension Link where Machine: ~Copyable {
         }
     }
 
-    /// Ends the waits for room: the peer takes nothing until something is read, and nothing is.
+    /// Ends the waits for room if the peer has taken nothing for long: it may take nothing until something is read, and nothing
+    /// is.
     package func endOutboxWaits(because reason: String) {
-        var waiters = state.withLock { $0.outboxWaiters.takeAll() }
+        var waiters = state.withLock { $0.standsStill ? $0.outboxWaiters.takeAll() : UniqueArray() }
         waiters.resume(returning: reason)
     }
 }

@@ -164,6 +164,7 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
     override package func systemSlept(since start: Int64, at now: Int64) {
         // That the peer took nothing meanwhile proves nothing.
         if stall?.start == .max { stall = nil }
+        closing = MovementWatch()
         timePassed(at: now, asleepSince: start)
     }
 

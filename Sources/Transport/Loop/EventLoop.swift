@@ -319,6 +319,7 @@ package final class EventLoop: @unchecked Sendable {
             let mayHaveSlept = now &- inside.roundStart >= Self.shortestSleep
             // What has arrived is read before anything is late.
             if mayHaveSlept, !polls { selector.wait(timeout: 0, events: &events) }
+            let slept = mayHaveSlept ? noticeSleep(at: now) : 0
             inside.roundStart = now
             inside.ranTask = false
             for event in events {
@@ -326,7 +327,7 @@ package final class EventLoop: @unchecked Sendable {
                 guard Int64(inside.generations[slot]) == event.token >> 32 else { continue }
                 inside.handlers[slot]?.ready(event.readiness, at: now)
             }
-            if mayHaveSlept { noticeSleep(at: now) }
+            if slept > 0 { reportSleep(of: slept, at: now) }
             inbox.withLock { inbox in
                 swap(&inbox.work, &work)
                 inbox.isAsleep = false
@@ -384,12 +385,17 @@ package final class EventLoop: @unchecked Sendable {
         }
     }
 
-    /// Notifies all that has a deadline if the system has slept since the last round, whatever has ended the wait.
-    private func noticeSleep(at now: Int64) {
+    /// For how long the system has slept since the last round, whatever has ended the wait; 0 if that is not noticed.
+    private func noticeSleep(at now: Int64) -> Int64 {
         let timeAsleep = self.timeAsleep
         let slept = timeAsleep - inside.timeAsleep
-        guard slept >= Self.shortestSleep else { return }
+        guard slept >= Self.shortestSleep else { return 0 }
         (inside.timeAsleep, inside.lastSleep) = (timeAsleep, (now - slept)..<now)
+        return slept
+    }
+
+    /// Notifies all that has a deadline.
+    private func reportSleep(of slept: Int64, at now: Int64) {
         // Each of them may cancel the deadlines of others.
         for handler in inside.timers.entries where handler.deadline != .max {
             handler.systemSlept(since: now - slept, at: now)

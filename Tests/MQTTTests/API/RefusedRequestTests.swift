@@ -243,11 +243,19 @@ struct RefusedRequestTests {
         let client = scene.client
         try await client.connect()
         let messages = try await client.subscribe(to: "yes")
+        // All are sent in this order before the server ends the connection because of the first: in another order the last
+        // culprit has nothing left to be compared with, and is no more than suspected for minutes.
+        await scene.broker.freeze()
         let filter = Outcome(scene) { _ = try await client.subscribe(to: "no/#") }
-        let forbidden = ["no", "never"].map { topic in
-            Outcome(scene) { try await client.publish("x", to: topic, qos: .atLeastOnce) }
+        await scene.clock.waitUntilQuiet()
+        var forbidden: [Outcome<MQTTReasonCode>] = []
+        for topic in ["no", "never"] {
+            forbidden.append(Outcome(scene) { try await client.publish("x", to: topic, qos: .atLeastOnce) })
+            await scene.clock.waitUntilQuiet()
         }
         let healthy = Outcome(scene) { try await client.publish("x", to: "yes", qos: .atLeastOnce) }
+        await scene.clock.waitUntilQuiet()
+        await scene.broker.thaw()
         let received = Outcome(scene) { try await messages.first(1).count }
         await scene.seconds(atMost: 45) {
             filter.isOver && forbidden.allSatisfy(\.isOver) && healthy.isOver && received.isOver
