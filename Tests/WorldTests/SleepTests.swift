@@ -13,14 +13,21 @@ import Transport
         return options
     }
 
+    private func connect(
+        in world: Simulation
+    ) async throws -> (broker: LoopbackBroker, mqtt: MQTTClient, stomp: STOMPClient) {
+        let broker = try await world.startBroker()
+        let mqtt = try MQTTClient(broker.mqttURL, clientID: "laptop", clock: world.clock)
+        let stomp = try STOMPClient(broker.stompURL, clock: world.clock)
+        try await mqtt.connect()
+        try await stomp.connect()
+        return (broker, mqtt, stomp)
+    }
+
     @Test(arguments: [3_600_000, -3_600_000])
     func `A time of day that is set is no sleep`(milliseconds: Int64) async throws {
         let numbers = try await Simulation.run(seed: 1, options: Self.quiet) { world in
-            let broker = try await world.startBroker()
-            let mqtt = try MQTTClient(broker.mqttURL, clientID: "laptop", clock: world.clock)
-            let stomp = try STOMPClient(broker.stompURL, clock: world.clock)
-            try await mqtt.connect()
-            try await stomp.connect()
+            let (broker, mqtt, stomp) = try await connect(in: world)
             let start = world.clock.now
             var writes = [mqtt.counters.writes, stomp.counters.writes]
             world.world.setClock(forwardBy: milliseconds)
@@ -41,11 +48,7 @@ import Transport
 
     @Test func `After a sleep in which their connections died clients connect again`() async throws {
         let seconds = try await Simulation.run(seed: 1, options: Self.quiet) { world in
-            let broker = try await world.startBroker()
-            let mqtt = try MQTTClient(broker.mqttURL, clientID: "laptop", clock: world.clock)
-            let stomp = try STOMPClient(broker.stompURL, clock: world.clock)
-            try await mqtt.connect()
-            try await stomp.connect()
+            let (broker, mqtt, stomp) = try await connect(in: world)
             for link in world.world.links { link.die(isUp: nil) }
             await world.clock.letSystemSleep(for: .seconds(3_600))
             let start = world.clock.now

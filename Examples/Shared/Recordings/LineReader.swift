@@ -71,7 +71,7 @@ struct LineReader {
     }
 
     /// Bounds the memory for a line whose end is not in the buffer: drops the blanks before it, and all behind the limit but
-    /// one byte. That one is no blank if any there was none, so that the line is found to be too long.
+    /// one byte. That is a byte which is no blank, if there is one, so that the line is found to be too long.
     private mutating func shorten() {
         start = buffer[start...].firstIndex { !CSVRow.isBlank($0) } ?? buffer.count
         guard buffer.count - start > Self.limit else { return }

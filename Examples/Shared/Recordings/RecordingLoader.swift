@@ -52,8 +52,8 @@ package enum RecordingLoader {
         return try rows.recording(named: name)
     }
 
-    /// The value of one line; nil for headers, comments and blank lines, and for a bad row, which is counted as a time is
-    /// that cannot be read.
+    /// The value of one line; nil for headers, comments and blank lines, and for a bad row. Bad rows are counted, and so are
+    /// times that cannot be read.
     ///
     /// - Throws: `.dataError` if there are no columns yet, so that nothing can be read.
     static func row<Format: CSVFormat>(

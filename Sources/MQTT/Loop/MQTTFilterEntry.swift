@@ -61,18 +61,19 @@ final class MQTTFilterEntry {
         routes.remove(at: index)
         callers.removeAll { $0.route === route }
         guard let first = routes.first else { return true }
-        let filter = request.filter
         // What the first one asks for as well remains, however many others there are.
-        let isSame = first.requests.elementsEqual(route.requests) { $0 == $1 && $0.filter.hasSameBytes(as: $1.filter) }
-        if isSame, first.properties == route.properties { return true }
-        var others = routes.flatMap { route in
-            route.requests.filter { $0.filter.hasSameBytes(as: filter) }.map { (request: $0, route: route) }
-        }[...]
-        guard let first = others.popFirst() else { return true }
+        if requests(of: first) == requests(of: route), first.properties == route.properties { return true }
+        let others = routes.flatMap { route in requests(of: route).map { (request: $0, route: route) } }
+        guard let first = others.first else { return true }
         request = first.request
         setProperties(of: first.route)
-        for other in others { add(other.request, of: other.route) }
+        for other in others.dropFirst() { add(other.request, of: other.route) }
         return true
+    }
+
+    /// What a route asks for with this filter.
+    private func requests(of route: MQTTRoute) -> [MQTTSubscriptionRequest] {
+        route.requests.filter { $0.filter.hasSameBytes(as: request.filter) }
     }
 
     private func setProperties(of route: MQTTRoute) {

@@ -114,8 +114,6 @@ extension STOMPError {
     }
 }
 
-// MARK: - Connecting
-
 extension STOMPError {
     static func outboxStandsStill(_ subscription: String) -> STOMPError {
         STOMPError(
@@ -123,7 +121,11 @@ extension STOMPError {
             "The server takes no bytes, perhaps since the client has read nothing for requestTimeout, \(STOMPMachine.isSlow(subscription)) The frame was not sent."
         )
     }
+}
 
+// MARK: - Connecting
+
+extension STOMPError {
     /// CONNECT has no answer, and the time to connect was short because another address was waiting to be tried.
     static func hurriedConnectIsUnanswered(_ failure: STOMPConnectionFailure) -> STOMPError {
         STOMPError(.timedOut, "The server did not answer CONNECT " + StreamOpener.hurry, underlying: failure)

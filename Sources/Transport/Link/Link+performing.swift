@@ -107,7 +107,6 @@ package struct LinkAction {
 extension Link where Machine: ~Copyable {
     /// Waits until the outbox has room, the connection ends, or the task is cancelled; check again afterwards. Returns why there
     /// will be no room, as ``endOutboxWaits(because:)`` says.
-    @discardableResult
     package nonisolated(nonsending) func outboxRoom() async -> String? {
         let token = Atomic(Waiters<String?>.noToken)
         return await waiting { waiter in

@@ -20,7 +20,7 @@ import Transport
                     for _ in 0..<each {
                         if ends.client.outboxIsFull {
                             waiting.add(1)
-                            await ends.client.outboxRoom()
+                            _ = await ends.client.outboxRoom()
                             waiting.add(-1)
                         }
                         ends.client.append(line)
@@ -74,7 +74,7 @@ import Transport
         #expect(await eventually { client.probe.ends.count == 1 })
         // Without a connection there is nothing to wait for.
         client.append([UInt8](repeating: 1, count: 500))
-        await client.outboxRoom()
+        #expect(await client.outboxRoom() == nil)
     }
 
     @Test(arguments: SelectorKind.allCases, StreamKind.allCases)

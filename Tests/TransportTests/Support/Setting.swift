@@ -116,7 +116,7 @@ extension Link where Machine == LineMachine {
             }
             if let sent { return sent }
             if Task.isCancelled { return false }
-            await outboxRoom()
+            _ = await outboxRoom()
         }
     }
 }
