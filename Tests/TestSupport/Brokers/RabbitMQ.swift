@@ -85,12 +85,15 @@ public final class RabbitMQ: RunningBroker {
         var lines = [
             "listeners.tcp = none", "load_definitions = \(scratch.file("definitions.json"))", "log.file = false",
             "log.console = true", "log.console.level = info", "stomp.listeners.tcp.1 = 127.0.0.1:\(stompPort)",
+            // The time in milliseconds until CONNECT has to be there, by default 10 s: a busy machine exceeds that.
+            "stomp.login_timeout = 300000",
             "web_stomp.tcp.ip = 127.0.0.1", "web_stomp.tcp.port = \(webStompPort)", "web_stomp.ws_frame = binary",
         ]
         var plugins = ["rabbitmq_stomp", "rabbitmq_web_stomp"]
         if let mqttPort, let webMQTTPort {
             plugins += ["rabbitmq_mqtt", "rabbitmq_web_mqtt"]
             lines += [
+                "mqtt.login_timeout = 300000",
                 "mqtt.listeners.tcp.1 = 127.0.0.1:\(mqttPort)", "mqtt.default_user = \(options.users[0].name)",
                 "mqtt.default_pass = \(options.users[0].password)", "mqtt.vhost = \(options.virtualHosts[0])",
                 "web_mqtt.tcp.ip = 127.0.0.1", "web_mqtt.tcp.port = \(webMQTTPort)",
