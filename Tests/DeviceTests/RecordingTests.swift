@@ -110,6 +110,11 @@ struct RecordingTests {
         #expect(try withFile(bytes: bytes) { try RecordingLoader.locations(path: $0) }.count == 2)
     }
 
+    @Test func `a file that begins with a zero byte is not taken for UTF-16`() throws {
+        let track = try withFile(bytes: Array("\01,2\n3,4\n".utf8)) { try RecordingLoader.locations(path: $0) }
+        #expect(track.values.map(\.latitude) == [1, 3])
+    }
+
     @Test func readsFilesBeyondTenMillionBytes() throws {
         let point =
             "<trkpt lat=\"1.0000000\" lon=\"2.0000000\"><ele>100</ele><time>2020-12-18T06:21:48Z</time></trkpt>\n"

@@ -38,7 +38,7 @@ struct LineReader {
     }
 
     /// Whether it begins like UTF-16, in which no LF can be found.
-    mutating func isUTF16() throws(DeviceFailure) -> Bool { String(utf16: Array(try peek(2))) != nil }
+    mutating func isUTF16() throws(DeviceFailure) -> Bool { String(utf16: Array(try peek(4))) != nil }
 
     /// Puts UTF-8 with its byte order mark in the place of UTF-16, for which all of the file is read.
     mutating func decodeUTF16() throws(DeviceFailure) {

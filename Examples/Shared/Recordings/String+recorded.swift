@@ -9,13 +9,13 @@ extension String {
             ?? String(decoding: bytes, as: UTF8.self)
     }
 
-    /// The text of UTF-16, which begins with a byte order mark, or with a character of which one byte is zero; nil for
-    /// every other encoding.
+    /// The text of UTF-16, which begins with a byte order mark, or with two characters of which the same byte is zero; nil
+    /// for every other encoding. One zero is not enough: zeros are what a file has where nothing was written.
     init?(utf16 contents: [UInt8]) {
         let isLittle: Bool
-        switch (contents.first, contents.dropFirst().first) {
-        case (0xFF, 0xFE), (.some(1...), 0): isLittle = true
-        case (0xFE, 0xFF), (0, .some(1...)): isLittle = false
+        switch contents.prefix(4).map({ $0 == 0 }) {
+        case _ where contents.starts(with: [0xFF, 0xFE]), [false, true, false, true]: isLittle = true
+        case _ where contents.starts(with: [0xFE, 0xFF]), [true, false, true, false]: isLittle = false
         default: return nil
         }
         let units = stride(from: 0, to: contents.count - 1, by: 2).map { index in
