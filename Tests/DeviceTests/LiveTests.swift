@@ -93,6 +93,20 @@ struct LiveTests {
         #expect(notes == ["Left out: 1 row, line 2: longer than 65536 bytes."])
     }
 
+    @Test(arguments: [",4", "2020-12-18T06:21:48Z", "T06:21:48Z", "Z", "e-5", "\",\"2\""])
+    func `a program that is attached in the middle of a row leaves its end out`(end: String) async throws {
+        let (values, notes) = try await fixes((end + "\n1,2\n").utf8)
+        #expect(values.map(\.latitude) == [1])
+        #expect(notes.count == 1 && notes.first?.hasPrefix("Left out: 1 row, line 1: ") == true, "\(notes)")
+    }
+
+    @Test func `the columns of a header that was not read to the end are not guessed`() async throws {
+        for end in ["x,y", "x,y,z", "g,lat", "at", "acc1,acc2"] {
+            let message = "standard input, line 1: neither lat,lng[,ts] nor a header with the columns lat and lng"
+            await #expect(throws: DeviceFailure(.dataError, message)) { try await fixes((end + "\n1,2\n").utf8) }
+        }
+    }
+
     @Test func `what brings no value at all is an error`() async throws {
         for (text, message) in [
             ("name,place\n1,2\n", "line 1: neither lat,lng[,ts] nor a header with the columns lat and lng"),

@@ -48,6 +48,13 @@ enum CSVRow {
         return first == nil || first == UInt8(ascii: "#")
     }
 
+    /// Whether a line may be the end of a row whose beginning was not read: its last field has no letters but those of
+    /// numbers and times, so that it is no name in a header.
+    static func mayBeCut(_ line: ArraySlice<UInt8>) -> Bool {
+        let last = line.reversed().prefix { $0 != UInt8(ascii: ",") }
+        return last.allSatisfy { $0 < UInt8(ascii: "A") || "eETZ".utf8.contains($0) }
+    }
+
     /// What means nothing around a field: zeros are what a file has where nothing was written.
     static func isBlank(_ byte: UInt8) -> Bool {
         byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") || byte == UInt8(ascii: "\r") || byte == 0
@@ -159,7 +166,7 @@ protocol CSVFormat: Sendable {
     ///
     /// - Throws: What is wrong with the row.
     mutating func read(_ fields: [String]) throws(RowProblem) -> CSVValue<Value>?
-    /// Whether a first row was no header, so that nothing can be read.
+    /// Whether it is known which columns have the values: after a header, or a first row of numbers.
     var hasColumns: Bool { get }
 }
 

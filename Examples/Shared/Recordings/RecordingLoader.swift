@@ -55,6 +55,8 @@ package enum RecordingLoader {
     /// The value of one line; nil for headers, comments and blank lines, and for a bad row. Bad rows are counted, and so are
     /// times that cannot be read.
     ///
+    /// A program may be attached to its input in the middle of a row, which is a bad row then.
+    ///
     /// - Throws: `.dataError` if there are no columns yet, so that nothing can be read.
     static func row<Format: CSVFormat>(
         _ line: LineReader.Line, _ format: inout Format, _ leftOut: inout LeftOut, name: String
@@ -65,7 +67,7 @@ package enum RecordingLoader {
             if let problem = row.timeProblem { leftOut.add(.time, problem, line: line.number) }
             return row
         } catch {
-            guard format.hasColumns else {
+            guard format.hasColumns || CSVRow.mayBeCut(line.bytes) else {
                 throw DeviceFailure(.dataError, "\(name), line \(line.number): \(error.message)")
             }
             leftOut.add(.point, error.message, line: line.number)
