@@ -141,8 +141,8 @@ final class MQTTSettings: Sendable {
         return engine
     }
 
-    /// Checks what a CONNECT is to have: times are not negative, and a server can wait for as long as the delay of the
-    /// will: it publishes the will at the latest when the session ends (MQTT 5.0 3.1.3.2.2, 3.1.2.5).
+    /// Checks what a CONNECT is to have: times are not negative, timeouts are positive, and a server can wait for as long as
+    /// the delay of the will: it publishes the will at the latest when the session ends (MQTT 5.0 3.1.3.2.2, 3.1.2.5).
     ///
     /// - Throws: ``MQTTError/Code/invalidRequest`` otherwise.
     func check(_ will: MQTTWill?, keepAlive: Duration) throws(MQTTError) {
@@ -156,13 +156,11 @@ final class MQTTSettings: Sendable {
             )
         }
         let engine = engineOptions.value
-        let timeouts = [
-            ("connectTimeout", engine.connectTimeout), ("pingTimeout", engine.pingTimeout),
-            ("requestTimeout", engine.requestTimeout), ("acknowledgementTimeout", engine.acknowledgementTimeout),
-        ]
-        for (name, time) in timeouts where time < 0 {
-            throw .invalidRequest("\(name) is \(Duration.nanoseconds(time)). Set it to a positive time.")
-        }
+        try MQTTError.check(timeouts: [
+            "connectTimeout": .nanoseconds(engine.connectTimeout), "pingTimeout": .nanoseconds(engine.pingTimeout),
+            "requestTimeout": requestTimeout,
+            "acknowledgementTimeout": .nanoseconds(engine.acknowledgementTimeout),
+        ])
         guard let delay = will?.properties.willDelayInterval, delay > 0 else { return }
         guard version == .v5_0 || fallbackVersions.contains(.v5_0) else {
             throw .invalidRequest(

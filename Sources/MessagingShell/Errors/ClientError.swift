@@ -79,6 +79,15 @@ extension ClientError {
         Self(.invalidRequest, message, answer: nil, underlying: nil)
     }
 
+    /// Throws if a timeout is not positive: zero would end every wait at once. Nil stands for no timeout.
+    ///
+    /// - Parameter timeouts: the times by the names of their options.
+    package static func check(timeouts: KeyValuePairs<String, Duration?>) throws(Self) {
+        for case (let name, let time?) in timeouts where time <= .zero {
+            throw .invalidRequest("\(name) is \(time). Set it to a positive time.")
+        }
+    }
+
     /// The client does not try to be connected: it was not started or was disconnected, or it stopped because of
     /// `failure`, whose code calls get whether they waited when the client stopped or came later.
     package static func notSupervised(after failure: Self?) -> Self {

@@ -18,13 +18,10 @@ extension STOMPClientCore {
         for (name, time) in [("outgoingHeartBeat", outgoing), ("incomingHeartBeat", incoming)] where time < .zero {
             throw .invalidRequest("\(name) is \(time). Set it to a positive time, or to zero for no heart-beats.")
         }
-        let timeouts = [
-            ("connectTimeout", configuration.connectTimeout), ("requestTimeout", configuration.requestTimeout),
-            ("acknowledgementTimeout", configuration.acknowledgementTimeout ?? .zero),
-        ]
-        for (name, time) in timeouts where time < .zero {
-            throw .invalidRequest("\(name) is \(time). Set it to a positive time.")
-        }
+        try STOMPError.check(timeouts: [
+            "connectTimeout": configuration.connectTimeout, "requestTimeout": configuration.requestTimeout,
+            "acknowledgementTimeout": configuration.acknowledgementTimeout,
+        ])
         let options = configuration.connectOptions(credentials: credentials)
         try asking { machine throws(STOMPUsageError) in
             machine.engine.configuration.connect = options

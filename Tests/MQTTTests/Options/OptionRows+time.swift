@@ -65,20 +65,22 @@ private func waitsAfterCuts(
 }
 
 extension OptionTableTests {
-    @Test func `a negative timeout is an error that names it`() async throws {
-        let changes: [(String, (inout MQTTConfiguration) -> Void)] = [
-            ("connectTimeout", { $0.connectTimeout = .seconds(-1) }),
-            ("requestTimeout", { $0.requestTimeout = .seconds(-1) }),
-            ("acknowledgementTimeout", { $0.acknowledgementTimeout = .seconds(-1) }),
-            ("pingTimeout", { $0.pingTimeout = .seconds(-1) }),
+    @Test(arguments: [Duration.seconds(-1), .zero])
+    func `a timeout that is not positive is an error that names it`(time: Duration) async throws {
+        let changes: [(String, (inout MQTTConfiguration, Duration) -> Void)] = [
+            ("connectTimeout", { $0.connectTimeout = $1 }),
+            ("requestTimeout", { $0.requestTimeout = $1 }),
+            ("acknowledgementTimeout", { $0.acknowledgementTimeout = $1 }),
+            ("pingTimeout", { $0.pingTimeout = $1 }),
         ]
         for (name, change) in changes {
             var configuration = MQTTConfiguration()
-            change(&configuration)
+            configuration.reconnect = .never
+            change(&configuration, time)
             // No server is needed to find it.
             let client = MQTTClient("mqtt://127.0.0.1:1", configuration: configuration)
             let error = await #expect(throws: MQTTError.self) { try await client.connect() }
-            #expect(error?.code == .invalidRequest && error?.message.contains("\(name) is -1.0 seconds") == true)
+            #expect(error?.code == .invalidRequest && error?.message.contains("\(name) is \(time)") == true)
         }
     }
 

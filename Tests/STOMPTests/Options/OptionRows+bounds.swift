@@ -32,19 +32,21 @@ private func takesMessage(_ change: (inout STOMPLimits) -> Void) async throws ->
 }
 
 extension OptionTableTests {
-    @Test func `a negative timeout is an error that names it`() async throws {
-        let changes: [(String, (inout STOMPConfiguration) -> Void)] = [
-            ("connectTimeout", { $0.connectTimeout = .seconds(-1) }),
-            ("requestTimeout", { $0.requestTimeout = .seconds(-1) }),
-            ("acknowledgementTimeout", { $0.acknowledgementTimeout = .seconds(-1) }),
+    @Test(arguments: [Duration.seconds(-1), .zero])
+    func `a timeout that is not positive is an error that names it`(time: Duration) async throws {
+        let changes: [(String, (inout STOMPConfiguration, Duration) -> Void)] = [
+            ("connectTimeout", { $0.connectTimeout = $1 }),
+            ("requestTimeout", { $0.requestTimeout = $1 }),
+            ("acknowledgementTimeout", { $0.acknowledgementTimeout = $1 }),
         ]
         for (name, change) in changes {
             var configuration = STOMPConfiguration()
-            change(&configuration)
+            configuration.reconnect = .never
+            change(&configuration, time)
             // No server is needed to find it.
             let client = STOMPClient("stomp://127.0.0.1:1", configuration: configuration)
             let error = await #expect(throws: STOMPError.self) { try await client.connect() }
-            #expect(error?.code == .invalidRequest && error?.message.contains("\(name) is -1.0 seconds") == true)
+            #expect(error?.code == .invalidRequest && error?.message.contains("\(name) is \(time)") == true)
         }
     }
 
