@@ -83,8 +83,11 @@ final class MQTTFilterEntry {
     /// Whether it is wanted for replies to requests alone, whose topic no other client and no later process uses.
     var areReplies: Bool { routes.allSatisfy(\.receivers.areRequests) }
 
-    /// Whether a route has its answer, so that the server has granted it the filter.
-    func isAnswered(_ route: MQTTRoute) -> Bool { callers.isEmpty || !callers.contains { $0.route === route } }
+    /// The routes that await no answer, so that the server has granted them the filter.
+    var answeredRoutes: [MQTTRoute] {
+        let waiting = Set(callers.map { ObjectIdentifier($0.route) })
+        return routes.filter { !waiting.contains(ObjectIdentifier($0)) }
+    }
 
     /// Takes the callers that the answer to this SUBSCRIBE is for.
     func takeCallers(of token: UInt64) -> [Caller] { takeCallers { $0.token <= token } }

@@ -23,17 +23,20 @@ extension MQTTRouter {
             assert(isFound, "Messages of a filter do not find it.")
             assert(first === entry || entry.others.isEmpty, "A filter leads to others, and nothing leads to it.")
             if Self.withoutPrefix(key.text) != nil { prefixes += 1 }
-            for caller in entry.callers { check(caller, of: entry) }
+            if !entry.callers.isEmpty { checkCallers(of: entry) }
         }
         assert(prefixed.count == prefixes, "Another number of filters has a prefix than is looked for.")
     }
 
-    private func check(_ caller: MQTTFilterEntry.Caller, of entry: MQTTFilterEntry) {
-        let hasRoute = entry.routes.contains { $0 === caller.route }
-        assert(hasRoute, "A caller awaits an answer for a subscription that has ended.")
-        assert(
-            caller.route.requests[caller.index].filter.hasSameBytes(as: entry.request.filter),
-            "A caller awaits the answer for another filter.")
+    private func checkCallers(of entry: MQTTFilterEntry) {
+        let routes = Set(entry.routes.map { ObjectIdentifier($0) })
+        for caller in entry.callers {
+            let hasRoute = routes.contains(ObjectIdentifier(caller.route))
+            assert(hasRoute, "A caller awaits an answer for a subscription that has ended.")
+            assert(
+                caller.route.requests[caller.index].filter.hasSameBytes(as: entry.request.filter),
+                "A caller awaits the answer for another filter.")
+        }
     }
 
     /// What is known about topics leads to subscriptions that there are.

@@ -249,11 +249,13 @@ final class MQTTRouter {
         return (unwanted, shared)
     }
 
-    /// Removes a route from one filter, which the server refused to it.
-    func withdraw(_ route: MQTTRoute, from key: ByteKey) {
-        guard let entry = entries[key], entry.remove(route) else { return }
+    /// Removes a route from one filter, which the server refused to it. Returns the filter's entry, nil if it has no such
+    /// route.
+    func withdraw(_ route: MQTTRoute, from key: ByteKey) -> MQTTFilterEntry? {
+        guard let entry = entries[key], entry.remove(route) else { return nil }
         filtersChanged()
         if entry.routes.isEmpty { removeEntry(key) }
+        return entry
     }
 
     func removeEntry(_ key: ByteKey) {

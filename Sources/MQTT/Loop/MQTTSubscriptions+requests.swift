@@ -36,25 +36,21 @@ extension MQTTSubscriptions {
                 fail(key, .subscribeRefused(filter, code, properties), of: request.token)
                 continue
             }
-            let all = entry.takeCallers(of: request.token)
-            let callers = all.filter { $0.wait != nil }
-            var (known, declared): ([MQTTRoute], [MQTTRoute]) = ([], [])
-            for route in entry.routes where entry.isAnswered(route) {
-                route.noteGranted(code)
-                guard let caller = all.first(where: { $0.route === route }) else {
-                    known.append(route)
-                    continue
-                }
-                if caller.wait == nil { declared.append(route) }
-            }
+            let callers = entry.takeCallers(of: request.token)
+            let answered = entry.answeredRoutes
+            for route in answered { route.noteGranted(code) }
+            // Whether the caller waits, for each route that asked: very many may have asked together.
+            let asked = Dictionary(
+                callers.map { (ObjectIdentifier($0.route), $0.wait != nil) }, uniquingKeysWith: { first, _ in first })
+            let isKnown = answered.contains { asked[ObjectIdentifier($0)] == nil }
             // Not for subscriptions that have ended, if only later ones wait.
-            if !all.isEmpty || !known.isEmpty {
+            if !callers.isEmpty || isKnown {
                 core.news.tell(
-                    request.comesFirst && callers.isEmpty && !known.isEmpty
+                    request.comesFirst && isKnown && !asked.values.contains(true)
                         ? .resubscribed(filter: filter, code) : .subscribed(filter: filter, code))
             }
             // Callers confirm for themselves: theirs may have been cancelled.
-            confirmUnmatched(known + declared)
+            confirmUnmatched(answered.filter { asked[ObjectIdentifier($0)] != true })
             for caller in callers {
                 caller.wait?.answer(caller.index, .success(code), properties, of: request.token)
             }
@@ -168,9 +164,8 @@ extension MQTTSubscriptions {
     /// One route of a filter fails; the others continue.
     func withdraw(_ route: MQTTRoute, from key: ByteKey, _ error: MQTTError) {
         // A route has a caller for each time that it names the filter.
-        guard let entry = router.entries[key], entry.routes.contains(where: { $0 === route }) else { return }
+        guard let entry = router.withdraw(route, from: key) else { return }
         lose(route, error)
-        router.withdraw(route, from: key)
         let again = entry.routes.isEmpty ? [] : [entry] + router.identify([entry])
         change { engine in
             if again.isEmpty { engine.forget(key.text) }

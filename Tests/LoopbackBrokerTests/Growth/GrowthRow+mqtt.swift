@@ -24,6 +24,27 @@ extension GrowthRow {
                     for subscription in all { try await subscription.unsubscribe() }
                 }
             },
+            GrowthRow("MQTT: callers that wait for one filter together") { bench, count in
+                let client = try await bench.connectedMQTT()
+                var all: [MQTTSubscription] = []
+                let time = try await bench.measure {
+                    all = try await withThrowingTaskGroup(of: MQTTSubscription.self) { group in
+                        for _ in 0..<4 * count { group.addTask { try await client.subscribe(to: "s") } }
+                        return try await group.reduce(into: []) { $0.append($1) }
+                    }
+                }
+                withExtendedLifetime(all) {}
+                return time
+            },
+            GrowthRow("MQTT: callers that are refused one filter together") { bench, count in
+                let client = try await bench.connectedMQTT()
+                bench.broker.changeFaults { $0.refusedFilters = ["s"] }
+                return await bench.measure {
+                    await withTaskGroup(of: Void.self) { group in
+                        for _ in 0..<4 * count { group.addTask { _ = try? await client.subscribe(to: "s") } }
+                    }
+                }
+            },
             GrowthRow("MQTT: messages with a guarantee that a small buffer keeps") { bench, count in
                 let client = try await bench.connectedMQTT { $0.receiveMaximum = 65_000 }
                 let subscription = try await client.subscribe(
