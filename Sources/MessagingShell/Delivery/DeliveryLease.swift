@@ -25,7 +25,7 @@ enum DeliveryReader: ~Copyable {
     /// No iterator has a lease.
     case none
     /// The iterator with this lease hands out the messages of the current batch, or will ask for another one.
-    case holds(UInt32)
+    case reads(UInt32)
     /// The iterator with this lease waits for a batch or the end.
     case waits(UInt32, Waiter<Void>)
 
@@ -35,11 +35,11 @@ enum DeliveryReader: ~Copyable {
         case .none:
             self = .none
             return nil
-        case .holds(let lease):
-            self = .holds(lease)
+        case .reads(let lease):
+            self = .reads(lease)
             return nil
         case .waits(let lease, let waiter):
-            self = .holds(lease)
+            self = .reads(lease)
             return waiter
         }
     }
@@ -47,7 +47,7 @@ enum DeliveryReader: ~Copyable {
     /// An iterator without a lease asks for messages: it takes over. Returns the task of the earlier iterator if that waits.
     mutating func takeOver(as lease: UInt32) -> Waiter<Void>? {
         let replaced = wake()
-        self = .holds(lease)
+        self = .reads(lease)
         return replaced
     }
 
@@ -72,7 +72,7 @@ enum DeliveryReader: ~Copyable {
     var isLeased: Bool {
         switch self {
         case .none: false
-        case .holds: true
+        case .reads: true
         case .waits: true
         }
     }
@@ -81,7 +81,7 @@ enum DeliveryReader: ~Copyable {
     func has(_ lease: UInt32) -> Bool {
         switch self {
         case .none: false
-        case .holds(let known): known == lease
+        case .reads(let known): known == lease
         case .waits(let known, _): known == lease
         }
     }

@@ -361,7 +361,7 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
         switch reader {
         case .none:
             assert(current.map { !isHandedOut($0) } ?? true, "A batch that was handed out is kept without a reader.")
-        case .holds(let lease):
+        case .reads(let lease):
             assert(
                 current.map { cast($0).place.lease == lease } ?? true, "The reader has no lease of the current batch.")
         case .waits:
