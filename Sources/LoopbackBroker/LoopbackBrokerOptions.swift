@@ -125,14 +125,16 @@ public struct LoopbackBrokerLimits: Sendable {
     /// The messages that wait for one MQTT session, connected or not. Beyond it the oldest QoS 0 message is dropped,
     /// or the new message if no such message is queued.
     public var maximumSessionMessages = 10_000
-    /// The same in bytes of topics, payloads and properties.
+    /// The same in bytes of topics, payloads and properties. The session's filters may take as many bytes, and so may its
+    /// will: a filter or a CONNECT beyond it is refused.
     public var maximumSessionBytes = 16 << 20
 
     /// The QoS 1 and 2 messages that one MQTT client may have unacknowledged, in either direction.
     public var maximumInFlight = 1_024
 
     /// Bytes that wait in memory for one connection's socket before messages start to wait in their queue (MQTT, STOMP
-    /// queues, STOMP topics with an acknowledging mode) or are dropped (STOMP topics otherwise).
+    /// queues, STOMP topics with an acknowledging mode) or are dropped (STOMP topics otherwise). Answers that a simulation
+    /// holds back may take as many.
     public var maximumOutboxBytes = 1 << 20
 
     /// The messages that one STOMP queue, or one subscription to a topic that is durable or has an acknowledging mode, keeps

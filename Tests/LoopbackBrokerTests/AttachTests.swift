@@ -56,6 +56,32 @@ import Transport
         await broker.stop()
     }
 
+    @Test func `answers that are held back take no more memory than the outbox may`() async throws {
+        let clock = try ManualClock()
+        var options = LoopbackBrokerOptions()
+        options.limits.maximumOutboxBytes = 10_000
+        let broker = try await LoopbackBroker.judged(options, clock: clock, judgesPromises: false)
+        let (client, server) = MemoryPair.make()
+        for stream in [client, server] { stream.changeFaults { $0.capacity = .max } }
+        broker.attach(server, as: Service(.stomp))
+        broker.hub.answerDelay.store(5_000_000_000, ordering: .relaxed)
+        let receipt = "RECEIPT\nreceipt-id:r\n\n\0".utf8.count
+        func receiptCount() -> Int {
+            var got = [UInt8](repeating: 0, count: 100_000)
+            guard case .bytes(let count) = got.withUnsafeMutableBytes({ client.read(into: $0) }) else { return 0 }
+            return got[..<count].split(separator: 0).count { $0.starts(with: "RECEIPT".utf8) }
+        }
+        var question = Array("CONNECT\naccept-version:1.2\nhost:x\n\n\0".utf8)
+        for _ in 0..<1_000 { question += Array("SEND\ndestination:/topic/x\nreceipt:r\n\n\0".utf8) }
+        #expect(question.withUnsafeBytes { client.write(from: $0) } == .bytes(question.count))
+        await clock.waitUntilQuiet()
+        let early = receiptCount()
+        #expect((1_000 - early) * receipt <= options.limits.maximumOutboxBytes)
+        await clock.advance(by: .seconds(5))
+        #expect(early + receiptCount() == 1_000)
+        await broker.stop()
+    }
+
     @Test func doesWrongWhatItIsToldTo() async throws {
         var options = LoopbackBrokerOptions()
         options.faults.refusedFilters = ["no", "/topic/no"]

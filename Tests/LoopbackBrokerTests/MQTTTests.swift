@@ -25,6 +25,44 @@ import Testing
         }
     }
 
+    @Test func `the filters of a session are bounded by bytes`() async throws {
+        var options = LoopbackBrokerOptions()
+        options.limits.maximumSessionBytes = 100
+        try await withBroker(options) { broker in
+            let (one, other) = (String(repeating: "a", count: 60), String(repeating: "b", count: 60))
+            let first = try await RawClient.mqtt(broker, MQTTBytes.connect("a", clean: false))
+            try await first.send(MQTTBytes.subscribe(one) + MQTTBytes.subscribe(other, id: 2))
+            try await first.expect([0x90, 3, 0, 1, 0, 0x90, 3, 0, 2, 0x80])
+            try await first.send(MQTTBytes.disconnect)
+            try await first.expectEnd()
+            let second = try await RawClient.mqtt(broker, MQTTBytes.connect("a", clean: false), present: 1)
+            // What it has, it may ask for again.
+            try await second.send(MQTTBytes.subscribe(other) + MQTTBytes.subscribe(one, qos: 1, id: 2))
+            try await second.expect([0x90, 3, 0, 1, 0x80, 0x90, 3, 0, 2, 1])
+            try await second.send(MQTTBytes.unsubscribe(one) + MQTTBytes.subscribe(other, id: 2))
+            try await second.expect([0xB0, 2, 0, 1, 0x90, 3, 0, 2, 0])
+            // Both in one packet.
+            let both = [0, 3] + MQTTBytes.text(one) + [0] + MQTTBytes.text("c") + [0]
+            try await second.send(MQTTBytes.packet(0x82, both))
+            try await second.expect([0x90, 4, 0, 3, 0x80, 0])
+        }
+    }
+
+    @Test func `a will is bounded by bytes`() async throws {
+        var options = LoopbackBrokerOptions()
+        options.limits.maximumSessionBytes = 100
+        try await withBroker(options) { broker in
+            let will = (topic: "will", payload: String(repeating: "x", count: 97), qos: UInt8(0), retain: false)
+            let client = try await RawClient.open(broker.ports.mqtt)
+            try await client.send(MQTTBytes.connect("a", will: will))
+            // Server unavailable; 3.1.1 has no better code.
+            try await client.expect([0x20, 2, 0, 3])
+            try await client.expectEnd()
+            let shorter = (will.topic, String(repeating: "x", count: 96), will.qos, will.retain)
+            _ = try await RawClient.mqtt(broker, MQTTBytes.connect("a", will: shorter))
+        }
+    }
+
     @Test func deliversToEveryMatchingSubscriberOnceAtTheLowerQoS() async throws {
         try await withBroker { broker in
             let one = try await RawClient.mqtt(broker, MQTTBytes.connect("one"))

@@ -1,4 +1,5 @@
 import MQTTCore
+import MessagingWire
 import Synchronization
 import Transport
 
@@ -112,11 +113,17 @@ struct MQTTClientHandler {
         }
         if faults.ignoresQoS2Subscriptions, packet.subscriptions.contains(where: { $0.qos == .exactlyOnce }) { return }
         let highest = QoS(rawValue: min(2, faults.highestGrantedQoS, hub.options.limits.maximumQoS)) ?? .exactlyOnce
+        let allowed = packet.subscriptions.map(\.filter).filter { !faults.refusedFilters.contains($0) }
+        let excess = hub.route(at: now) { router, _ in router.filtersWithoutRoom(of: session, allowed) }
         var granted: [MQTTSubscriptionRequest] = []
         var codes: [MQTTReasonCode] = []
         for var request in packet.subscriptions {
             if faults.refusedFilters.contains(request.filter) {
                 codes.append(.notAuthorized)
+                continue
+            }
+            if excess.contains(ByteKey(request.filter)) {
+                codes.append(.quotaExceeded)
                 continue
             }
             request.qos = min(request.qos, highest)
@@ -179,6 +186,9 @@ extension MQTTClientHandler {
         }
         if let will = connect.will, will.qos.rawValue > limits.maximumQoS {
             return refuse(.qosNotSupported, "the QoS of the will is above \(limits.maximumQoS)")
+        }
+        if let will = connect.will, Message(will, publisher: -1, at: now).size > limits.maximumSessionBytes {
+            return refuse(.quotaExceeded, "the will has more than \(limits.maximumSessionBytes) bytes")
         }
         let keepAlive = limits.keepAlive(asked: connect.keepAlive)
         if keepAlive != connect.keepAlive { properties.serverKeepAlive = keepAlive }

@@ -138,6 +138,15 @@ extension Message {
 }
 
 extension Message {
+    /// The message that publishes a will.
+    convenience init(_ will: MQTTWill, publisher: Int, at now: Int64) {
+        var properties = will.properties
+        properties.willDelayInterval = nil
+        self.init(
+            topic: will.topic, payload: will.payload, qos: will.qos, isRetained: will.retain, expiring: properties,
+            publisher: publisher, at: now)
+    }
+
     /// A message whose properties say when it expires; the expiry itself is taken out of them.
     package convenience init(
         topic: String, payload: [UInt8], qos: QoS, isRetained: Bool, expiring properties: MQTTProperties,

@@ -5,8 +5,7 @@ import MessagingWire
 struct SessionRecord: Sendable {
     var clientID: String
     var connection: Router.ConnectionID?
-    /// What it subscribed to, by the filter as the client wrote it.
-    var filters: Set<ByteKey> = []
+    var filters = SessionFilters()
     /// How long it outlives its connection, in seconds; `UInt32.max` for ever.
     var expiry: UInt32
     var will: MQTTWill?
@@ -19,6 +18,30 @@ struct SessionRecord: Sendable {
     /// Its place in the order in which clients left.
     var left = 0
     var willIsDueAt = Int64.max
+}
+
+/// What a session subscribed to, by the filters as the client wrote them.
+struct SessionFilters: Sendable {
+    private(set) var all: Set<ByteKey> = []
+    /// Bounded by ``LoopbackBrokerLimits/maximumSessionBytes``.
+    private(set) var bytes = 0
+
+    /// Returns whether the filter is new.
+    mutating func insert(_ filter: ByteKey) -> Bool {
+        guard all.insert(filter).inserted else { return false }
+        bytes += Self.size(of: filter)
+        return true
+    }
+
+    /// Returns whether there was the filter.
+    mutating func remove(_ filter: ByteKey) -> Bool {
+        guard all.remove(filter) != nil else { return false }
+        bytes -= Self.size(of: filter)
+        return true
+    }
+
+    /// The bytes that a filter and the options of its subscription count.
+    static func size(of filter: ByteKey) -> Int { filter.text.utf8.count + MemoryLayout<HeldSubscription>.size }
 }
 
 /// What a client gets when it connects.
@@ -158,7 +181,7 @@ extension Router {
     private mutating func endSession(_ session: Int, at now: Int64, into effects: inout RouterEffects) {
         guard let record = sessions[session] else { return }
         publishWill(of: session, at: now, into: &effects)
-        for filter in record.filters.map(\.text).sorted() { removeSubscription(filter, of: session) }
+        for filter in record.filters.all.map(\.text).sorted() { removeSubscription(filter, of: session) }
         sessionsByClient[ByteKey(record.clientID)] = nil
         sessions[session] = nil
         freeSessions.append(session)
@@ -168,12 +191,6 @@ extension Router {
         guard let will = sessions[session]?.will else { return }
         sessions[session]?.will = nil
         sessions[session]?.willIsDueAt = .max
-        var properties = will.properties
-        properties.willDelayInterval = nil
-        publish(
-            Message(
-                topic: will.topic, payload: will.payload, qos: will.qos, isRetained: will.retain, expiring: properties,
-                publisher: session, at: now),
-            at: now, into: &effects)
+        publish(Message(will, publisher: session, at: now), at: now, into: &effects)
     }
 }

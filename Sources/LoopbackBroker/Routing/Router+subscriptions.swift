@@ -11,7 +11,7 @@ extension Router {
         let subscription = HeldSubscription(
             qos: request.qos, noLocal: request.noLocal, retainAsPublished: request.retainAsPublished,
             identifier: identifier)
-        let isNew = sessions[session]?.filters.insert(ByteKey(request.filter)).inserted == true
+        let isNew = sessions[session]?.filters.insert(ByteKey(request.filter)) == true
         forgetRoutes()
         if let shared = MQTTTopicFilter.shared(request.filter) {
             // Retained messages are not sent to shared subscriptions [MQTT 5.0 4.8.2].
@@ -29,14 +29,29 @@ extension Router {
 
     /// How many subscriptions a session has once it has these too.
     func subscriptionCount(of session: Int, adding filters: [String]) -> Int {
-        let held = sessions[session]?.filters ?? []
+        let held = sessions[session]?.filters.all ?? []
         return held.count + Set(filters.map { ByteKey($0) }).lazy.filter { !held.contains($0) }.count
+    }
+
+    /// The filters of a SUBSCRIBE that would exceed the bound on the session's bytes.
+    func filtersWithoutRoom(of session: Int, _ filters: [String]) -> Set<ByteKey> {
+        let held = sessions[session]?.filters ?? SessionFilters()
+        var (bytes, added, excess) = (held.bytes, Set<ByteKey>(), Set<ByteKey>())
+        for filter in filters.map({ ByteKey($0) }) where !held.all.contains(filter) && added.insert(filter).inserted {
+            let size = SessionFilters.size(of: filter)
+            if bytes + size > limits.maximumSessionBytes {
+                excess.insert(filter)
+            } else {
+                bytes += size
+            }
+        }
+        return excess
     }
 
     /// Ends a subscription; false if there was none.
     @discardableResult
     package mutating func unsubscribe(_ session: Int, _ filter: String) -> Bool {
-        guard sessions[session]?.filters.remove(ByteKey(filter)) != nil else { return false }
+        guard sessions[session]?.filters.remove(ByteKey(filter)) == true else { return false }
         removeSubscription(filter, of: session)
         return true
     }

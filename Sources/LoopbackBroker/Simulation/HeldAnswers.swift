@@ -4,7 +4,7 @@ import Synchronization
 import Transport
 
 /// Answers of one connection that a simulation holds back: acknowledgements and receipts leave late, in an order that the
-/// protocol allows.
+/// protocol allows. All of them are due when they take more memory than the connection's outbox may.
 struct HeldAnswers: Sendable {
     private var held: [(due: Int64, packet: LoopbackPacket, bytes: [UInt8])] = []
     /// How many bytes at the start of the output were held back before.
@@ -45,6 +45,10 @@ struct HeldAnswers: Sendable {
             start += length
         }
         left += output[start...]
+        let size = held.reduce(0) { $0 + $1.bytes.count + MemoryLayout.stride(ofValue: $1) }
+        if size > hub.options.limits.maximumOutboxBytes {
+            for index in held.indices { held[index].due = now }
+        }
         setAlarm(id, hub)
         return left
     }
