@@ -169,6 +169,8 @@ final class StoreContents: Sendable {
         /// Identifiers of received messages of QoS 2, and when others were last released.
         var received: Set<UInt16> = []
         var released: [UInt16: Duration] = [:]
+        /// The topic filters that the server may have.
+        var filters: Set<String> = []
     }
 
     private let world: Simulation
@@ -185,7 +187,7 @@ final class StoreContents: Sendable {
 
     /// A store was opened with these records.
     func begin(_ records: [MQTTStoreRecord]) {
-        state.withLock { ($0.isEstablished, $0.received) = (false, []) }
+        state.withLock { ($0.isEstablished, $0.received, $0.filters) = (false, [], []) }
         add(records)
         state.withLock { $0.wasEstablished = $0.isEstablished }
     }
@@ -206,6 +208,8 @@ final class StoreContents: Sendable {
                 case .receivedForgotten, .discarded:
                     for id in state.received { state.released[id] = now }
                     state.received = []
+                case .filterWanted(let filter), .filterEnded(let filter): state.filters.insert(filter)
+                case .filterForgotten(let filter): state.filters.remove(filter)
                 default: break
                 }
             }
@@ -216,6 +220,9 @@ final class StoreContents: Sendable {
     var isEstablished: Bool { state.withLock { $0.isEstablished } }
     /// Whether it did when it was opened.
     var wasEstablished: Bool { state.withLock { $0.wasEstablished } }
+
+    /// The topic filters that the server may have.
+    var filters: Set<String> { state.withLock { $0.filters } }
 
     func hasHeld(_ topic: String, _ text: String) -> Bool {
         state.withLock { $0.messages.contains("\(topic) \(text)") }

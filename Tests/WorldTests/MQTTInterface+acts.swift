@@ -358,22 +358,33 @@ extension MQTTInterface {
         Act(name: "overlapping filters", calls: []) { stage, random in
             let (sender, receiver) = stage.pair(&random)
             let topic = stage.makeTopic()
-            var all: [MQTTSubscription] = []
-            for filter in ["\(topic)/#", "\(topic)/+", "\(topic)/0"] {
-                all.append(
-                    try await stage.retrying("subscribing to \(filter)") { () async throws(MQTTError) in
-                        try await receiver.subscribe(to: filter, qos: .exactlyOnce)
-                    })
+            // With identifiers that it knows, the app can tell for which filter a message was sent.
+            let identifies = stage.is5 && Bool.random(using: &random)
+            if identifies { try await sender.publish("kept", to: "\(topic)/0", qos: .exactlyOnce, retain: true) }
+            var all: [(messages: MQTTSubscription, identifier: UInt32)] = []
+            for (filter, identifier) in zip(["\(topic)/#", "\(topic)/+", "\(topic)/0"], UInt32(1)...) {
+                let properties: MQTTProperties = identifies ? [.subscriptionIdentifier(identifier)] : []
+                let messages = try await stage.retrying("subscribing to \(filter)") { () async throws(MQTTError) in
+                    try await receiver.subscribe(to: filter, qos: .exactlyOnce, properties: properties)
+                }
+                all.append((messages, identifier))
             }
             let messages = (0..<3).map { MQTTOutgoingMessage("\($0)", to: "\(topic)/0", qos: .exactlyOnce) }
             let last = MQTTOutgoingMessage("end", to: "\(topic)/0", qos: .exactlyOnce)
             try await publish(messages + [last], 2, sender, stage)
-            for subscription in all {
-                let texts = try await stage.read(subscription, subscription.filter).map { $0.text ?? "" }
+            for (subscription, identifier) in all {
+                let read = try await stage.read(subscription, subscription.filter)
+                for message in read where identifies {
+                    let found = message.properties.subscriptionIdentifiers
+                    stage.require(
+                        found.contains(identifier),
+                        "\(subscription.filter) received \(message.text ?? "") with the identifiers \(found)")
+                }
+                let texts = read.map { $0.text ?? "" }.filter { $0 != "kept" }
                 let first = texts.indices.filter { !texts[..<$0].contains(texts[$0]) }.map { texts[$0] }
                 stage.require(first == ["0", "1", "2"], "\(subscription.filter) received \(texts)")
             }
-            for subscription in all {
+            for (subscription, _) in all {
                 try await stage.retrying("unsubscribing") { () async throws(MQTTError) in
                     try await subscription.unsubscribe()
                 }

@@ -315,8 +315,13 @@ enum MQTTPromises {
                     world.note("received \(message.topic) \(message.text?.prefix(4) ?? "")")
                     if message.topic == "t/end" { return }
                     if Int.random(in: 0..<8, using: &random) == 0 {
-                        let pause = Duration.milliseconds(Int.random(in: 0...20_000, using: &random))
-                        try await world.clock.sleep(for: pause)
+                        let pause = Int.random(in: 0...20_000, using: &random)
+                        if pausesReading, !model.isUnbroken, pause % 2 == 1 {
+                            // The answer may be behind messages that only this task can take.
+                            _ = try? await receiver.publish("read", to: "report", qos: .atLeastOnce)
+                        } else {
+                            try await world.clock.sleep(for: .milliseconds(pause))
+                        }
                     }
                 }
             } catch {
@@ -449,6 +454,13 @@ enum MQTTPromises {
                     let contents = process.contents, let text = unstored(arrival, contents)
                 {
                     model.broke("\(text) of the \(process.name) left before it was stored")
+                }
+                // Packets are known by their arrival, filters by what the server has then.
+                if let contents = receiver.contents, arrival.client == receiver.name {
+                    let unknown = broker.filters(of: receiver.name).subtracting(contents.filters)
+                    if !unknown.isEmpty {
+                        model.broke("the server has \(unknown.sorted()), of which the receiver's store knows nothing")
+                    }
                 }
                 if arrival.client == "sender" {
                     // A session that was read from a store counts those that it may have sent.

@@ -92,6 +92,17 @@ struct ExhaustiveTests {
             })
     }
 
+    @Test func `the server has the filters that are wanted, however often a subscription ends and is made again`() {
+        let changes = Self.isWhole ? 3 : 2
+        search(
+            "changed subscriptions",
+            [false, true].flatMap { dies in
+                [0, 1].map {
+                    Scenario(breaks: Self.breaks, dies: dies, losses: $0, subscribesFirst: true, changes: changes)
+                }
+            })
+    }
+
     @Test func `packets that arrive together have the same effect`() {
         search("packets together", bothWays(Self.messages) { $0.arrivesTogether = true })
     }

@@ -20,6 +20,8 @@ final class SearchedLink: SearchedWorld {
         /// How often the server forgets the session between two connections.
         var losses = 0
         var subscribesFirst = false
+        /// How often the client's application ends its second subscription, or makes it again.
+        var changes = 0
         /// Packets may also arrive several at a time.
         var arrivesTogether = false
         /// The first two messages are published together, before either leaves.
@@ -30,7 +32,7 @@ final class SearchedLink: SearchedWorld {
             let down = down.map { "\($0.rawValue)" }.joined()
             let options = [
                 "window \(window)", dies ? "store" : "", losses > 0 ? "loses sessions" : "",
-                subscribesFirst ? "subscribes first" : "",
+                subscribesFirst ? "subscribes first" : "", changes > 0 ? "\(changes) changes" : "",
                 arrivesTogether ? "together" : "", publishesTogether ? "array" : "",
             ].filter { !$0.isEmpty }.joined(separator: ", ")
             return "MQTT \(version), up [\(up)], down [\(down)]\(options.isEmpty ? "" : ", " + options)"
@@ -42,6 +44,7 @@ final class SearchedLink: SearchedWorld {
         case publishTogether
         case deliver(up: Bool, all: Bool)
         case take(Int)
+        case change
         case store
         case connect
         case cut
@@ -55,6 +58,7 @@ final class SearchedLink: SearchedWorld {
             case .deliver(let up, let all):
                 "\(all ? "all packets reach" : "a packet reaches") the \(up ? "server" : "client")"
             case .take(let place): "the application acknowledges message \(place) of those that it holds"
+            case .change: "the application ends its second subscription, or makes it again"
             case .store: "the store has one record more"
             case .connect: "the client connects"
             case .cut: "the link breaks"
@@ -83,7 +87,16 @@ final class SearchedLink: SearchedWorld {
     private var pending: [Pending] = []
     private var breaksLeft: Int
     private var lossesLeft: Int
+    private var changesLeft: Int
     private var serverForgets = false
+    /// Whether the application wants its second filter, and whether an earlier process has left it to the next subscription.
+    private var (wantsSecond, isLeft) = (true, false)
+    /// Whether the client cannot know that the server has forgotten its session.
+    private var lossIsHidden = false
+    /// Whether a server has accepted a connection of this process.
+    private var wasAccepted = false
+    /// The filters in the server's session.
+    private var held: Set<String> = []
     private var isCompleting = false
     /// How many SUBACK packets of this connection are awaited, and whether a PUBLISH has left on it.
     private var (awaitedSubacks, hasPublished) = (0, false)
@@ -97,7 +110,7 @@ final class SearchedLink: SearchedWorld {
 
     init(_ scenario: Scenario) {
         self.scenario = scenario
-        client = Self.client(scenario, MQTTSession())
+        client = Self.client(scenario, MQTTSession(), ["d", "e"])
         var configuration = MQTTEngineConfiguration(role: .server)
         configuration.receiveMaximum = scenario.window
         configuration.maximumInFlight = scenario.window
@@ -108,12 +121,13 @@ final class SearchedLink: SearchedWorld {
         down = Passage(topic: "d", scenario.down, window: Int(scenario.window), isStored: false)
         breaksLeft = scenario.breaks
         lossesLeft = scenario.losses
+        changesLeft = scenario.changes
     }
 
-    private static func client(_ scenario: Scenario, _ session: MQTTSession) -> MQTTEngine {
+    private static func client(_ scenario: Scenario, _ session: MQTTSession, _ filters: [String]) -> MQTTEngine {
         var client = MQTTEngine(configuration: clientConfiguration(scenario), session: session)
         guard scenario.subscribesFirst else { return client }
-        for filter in ["d", "e"] {
+        for filter in filters {
             client.want(MQTTSubscriptionRequest(filter: filter), identifier: 0, [], mayBeHeld: client.holdsSession)
         }
         return client
@@ -153,6 +167,7 @@ final class SearchedLink: SearchedWorld {
             if scenario.arrivesTogether, packets.count > 1 { steps.append(.deliver(up: isUp, all: true)) }
         }
         for place in pending.indices { steps.append(.take(place)) }
+        if changesLeft > 0 { steps.append(.change) }
         if stored < log.count { steps.append(.store) }
         if !isOpen {
             steps.append(.connect)
@@ -171,6 +186,9 @@ final class SearchedLink: SearchedWorld {
         case .publishTogether: publishTogether()
         case .deliver(let isUp, let all): deliver(isUp, all ? .max : 1)
         case .take(let place): take(pending.remove(at: place))
+        case .change:
+            changesLeft -= 1
+            change()
         case .store: store(1)
         case .connect: connect()
         case .cut:
@@ -213,6 +231,24 @@ final class SearchedLink: SearchedWorld {
         collectRecords()
     }
 
+    /// The application ends its second subscription, or makes it again.
+    private func change() {
+        wantsSecond.toggle()
+        isLeft = false
+        let isStored = stored == log.count
+        if wantsSecond {
+            client.want(MQTTSubscriptionRequest(filter: "e"), identifier: 0, [], mayBeHeld: !wasAccepted)
+        } else {
+            client.forget("e")
+        }
+        client.reconcile(at: now, into: &effects)
+        perform(atClient: true, [])
+        collectRecords()
+        if scenario.dies, isStored, !wantsSecond, records(of: "e", in: log[...]) == [.filterWanted("e")] {
+            problems.append("the store is not given the end of a subscription")
+        }
+    }
+
     private func connect() {
         do {
             try server.connectionOpened(at: now)
@@ -226,7 +262,10 @@ final class SearchedLink: SearchedWorld {
 
     private func cut() {
         // The client will take the session for the one that it knows.
-        if toClient.contains(where: { type(of: $0) == .connack && $0[2] & 1 == 0 }) { up.lossWasNotSeen() }
+        if toClient.contains(where: { type(of: $0) == .connack && $0[2] & 1 == 0 }) {
+            up.lossWasNotSeen()
+            lossIsHidden = lossesLeft < scenario.losses
+        }
         toServer = []
         toClient = []
         client.connectionClosed(at: now, into: &effects)
@@ -290,11 +329,20 @@ final class SearchedLink: SearchedWorld {
         if key(of: session) != key(of: MQTTSession(restoring: image.records, token: token)) {
             problems.append("the shortest log restores another session")
         }
-        client = Self.client(scenario, session)
+        client = Self.client(scenario, session, wantsSecond ? ["d", "e"] : ["d"])
         client.restoreFilters(of: image)
+        isLeft = !wantsSecond && image.records.contains(.filterWanted("e"))
+        wasAccepted = false
         up.senderDied(records: records)
         down.receiverDied(records: records)
         pending = []
+    }
+
+    /// What such a store has of a filter.
+    private func records(of filter: String, in log: ArraySlice<MQTTStoreRecord>) -> [MQTTStoreRecord] {
+        var image = MQTTSessionImage()
+        for record in log { image.apply(record) }
+        return image.records.filter { $0 == .filterWanted(filter) || $0 == .filterEnded(filter) }
     }
 
     private func key(of session: MQTTSession) -> StateKey {
@@ -439,11 +487,12 @@ final class SearchedLink: SearchedWorld {
     private func performAtClient(_ event: MQTTEngineEvent.Kind) {
         switch event {
         case .connected:
+            wasAccepted = true
             guard scenario.subscribesFirst else { return }
             client.reconcile(at: now, into: &effects)
             perform(atClient: true, [])
         case .sessionLost(_, let possibleDuplicates): up.sessionLost(possibleDuplicates)
-        case .subscribeCompleted, .requestFailed: break
+        case .subscribeCompleted, .unsubscribeCompleted, .requestFailed: break
         default: problems.append("the client reports \(event)")
         }
     }
@@ -453,6 +502,7 @@ final class SearchedLink: SearchedWorld {
         case .connectReceived:
             let isPresent = server.holdsSession && !serverForgets
             serverForgets = false
+            if !isPresent { held = [] }
             down.connected(sessionPresent: isPresent)
             do {
                 try server.acceptConnection(sessionPresent: isPresent, at: now, into: &effects)
@@ -461,10 +511,23 @@ final class SearchedLink: SearchedWorld {
             }
             perform(atClient: false, [])
         case .subscribeReceived(let subscribe):
+            for filter in subscribe.subscriptions.map(\.filter) {
+                held.insert(filter)
+                if scenario.dies, records(of: filter, in: log[..<stored]).isEmpty {
+                    problems.append("SUBSCRIBE to \(filter) left before it was stored")
+                }
+            }
             do {
                 try server.acknowledgeSubscribe(subscribe.packetID, codes: [.grantedQoS2], at: now)
             } catch {
                 problems.append("SUBACK was refused: \(error)")
+            }
+        case .unsubscribeReceived(let unsubscribe):
+            held.subtract(unsubscribe.filters)
+            do {
+                try server.acknowledgeUnsubscribe(unsubscribe.packetID, codes: [.success], at: now)
+            } catch {
+                problems.append("UNSUBACK was refused: \(error)")
             }
         default: problems.append("the server reports \(event)")
         }
@@ -503,6 +566,23 @@ final class SearchedLink: SearchedWorld {
         if client.hasReceivedIdentifiers || server.hasReceivedIdentifiers {
             problems.append("an identifier of a received message is kept for ever")
         }
+        if scenario.subscribesFirst { checkFilters() }
+    }
+
+    /// The server and the store have what the application wants, and nothing else.
+    private func checkFilters() {
+        let wanted: Set<String> = wantsSecond || isLeft ? ["d", "e"] : ["d"]
+        // SUBSCRIBE of a process that has died need not have left.
+        let unsure: Set<String> = lossIsHidden ? wanted : isLeft ? ["e"] : []
+        if !held.isSubset(of: wanted) || !wanted.subtracting(held).isSubset(of: unsure) {
+            problems.append("the server has \(held.sorted()) in the place of \(wanted.sorted())")
+        }
+        guard scenario.dies else { return }
+        for filter in isLeft ? ["d"] : ["d", "e"] {
+            let records = records(of: filter, in: log[...])
+            let expected: [MQTTStoreRecord] = wanted.contains(filter) ? [.filterWanted(filter)] : []
+            if records != expected { problems.append("the store has \(records) of \(filter)") }
+        }
     }
 
     // MARK: A cut within a packet
@@ -530,6 +610,9 @@ final class SearchedLink: SearchedWorld {
         writer.put(breaksLeft)
         writer.put(lossesLeft)
         writer.put(serverForgets, hasPublished)
+        writer.put(changesLeft)
+        writer.put(wantsSecond, isLeft, lossIsHidden, wasAccepted)
+        writer.put(held.contains("d"), held.contains("e"))
         writer.put(awaitedSubacks)
         client.write(into: &writer) { $0.isEmpty ? -1 : Int($0[0]) }
         writer.put(toServer.count)
@@ -564,7 +647,7 @@ final class SearchedLink: SearchedWorld {
 
     private func write(_ packet: [UInt8], up isUp: Bool, _ writer: inout StateWriter) {
         let type = type(of: packet)
-        let isOwn = [.publish, .pubrel, .subscribe].contains(type)
+        let isOwn = [.publish, .pubrel, .subscribe, .unsubscribe].contains(type)
         guard let place = place(of: type, packet) else { return writer.put(bytes: packet) }
         writer.put(bytes: packet[..<place])
         writer.put(name: UInt64(identifier(of: type, packet)) + (isOwn == isUp ? clientIDs : serverIDs))
