@@ -278,7 +278,7 @@ extension LoopbackBroker {
     func filters(of client: String) -> Set<String> {
         hub.state.withLock { state in
             let session = state.router.sessions.first { $0?.clientID == client }
-            return Set((session ?? nil)?.filters.map { "\($0)" } ?? [])
+            return Set((session ?? nil)?.filters.all.map { $0.text } ?? [])
         }
     }
 
