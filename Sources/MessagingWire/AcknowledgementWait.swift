@@ -40,6 +40,14 @@ package struct AcknowledgementWait: Sendable {
         position = -1
     }
 
+    /// All answers are awaited anew: unless this one cannot follow anything that was not read.
+    package mutating func beginAnew(at now: Int64) {
+        if position < 0 || !isOvertaken { restart(at: now) }
+    }
+
+    /// The clock has gone back to `time`.
+    package mutating func limit(to time: Int64) { since = min(since, time) }
+
     /// Stops waiting for bytes that were written before `time`: the wait begins there, unless it began later.
     package mutating func skip(to time: Int64) {
         if time > since { restart(at: time) }

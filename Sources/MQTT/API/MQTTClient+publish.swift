@@ -13,7 +13,8 @@ extension MQTTClient {
     ///   ``MQTTError/Code/notConnected`` at once before ``connect()`` and after ``disconnect()``. When the client has stopped
     ///   connecting, the reason with its code: at once, or when it stops for calls that wait at that moment; their messages are
     ///   dropped unless they have been sent already. ``MQTTError/Code/timedOut`` when the client reads nothing, because the
-    ///   reader of a full buffer takes no message (``MQTTEvent/readingPaused(for:)``); the message may still arrive.
+    ///   reader of a full buffer takes no message (``MQTTEvent/readingPaused(for:)``), or when the session store does not answer
+    ///   (``MQTTEvent/storeUnanswered``); the message may still arrive.
     @discardableResult
     public nonisolated(nonsending) func publish(_ message: MQTTOutgoingMessage) async throws(MQTTError)
         -> MQTTPublishResult
@@ -123,7 +124,7 @@ extension MQTTClient {
     /// - Returns: the message in the queue, which can be taken back.
     /// - Throws: ``MQTTError``; ``MQTTError/Code/invalidRequest`` for QoS 0, ``MQTTError/Code/queueFull`` depending on
     ///   ``MQTTConfiguration/queueOverflow``, ``MQTTError/Code/timedOut`` if there is no room because the client reads nothing
-    ///   (``MQTTEvent/readingPaused(for:)``), ``MQTTError/Code/storeFailed`` if the store did not accept the message. It is not
+    ///   (``MQTTEvent/readingPaused(for:)``), or if the store does not answer (``MQTTEvent/storeUnanswered``), ``MQTTError/Code/storeFailed`` if the store did not accept the message. It is not
     ///   in the queue then.
     @discardableResult
     public nonisolated(nonsending) func enqueue(

@@ -129,6 +129,9 @@ public struct MQTTConfiguration: Sendable, Equatable, CustomStringConvertible {
     /// Timeout for the responses to SUBSCRIBE, UNSUBSCRIBE and each AUTH, and for those to requests that name no timeout. For
     /// SUBSCRIBE it is counted over connections that end without a response. Default: 10 seconds.
     ///
+    /// Time in which the client does not read, because of a full buffer, and in which the system sleeps does not count. A reader that takes
+    /// nothing for this time ends the calls that wait, see ``MQTTEvent/readingPaused(for:)``.
+    ///
     /// On a slow link SUBACK and UNSUBACK come behind the messages that the server has sent before. While bytes arrive, and
     /// PINGREQ that was written later is not answered either, the client waits for them up to sixty times longer.
     public var requestTimeout: Duration = .seconds(10)

@@ -589,17 +589,24 @@ extension MQTTError {
         )
     }
 
-    static func acknowledgementIsUnread(_ subscription: String) -> MQTTError {
+    static func acknowledgementIsUnread(because pauseReason: String) -> MQTTError {
         MQTTError(
             .timedOut,
-            "The client read no acknowledgement for requestTimeout, \(MQTTMachine.isSlow(subscription)) What was published is not taken back, and may still arrive; what waited for room in the queue was not published."
+            "The client read no acknowledgement for requestTimeout, \(pauseReason) What was published is not taken back, and may still arrive; what waited for room in the queue was not published."
         )
     }
 
-    static func queueStandsStill(_ subscription: String) -> MQTTError {
+    static func queueStandsStill(because pauseReason: String) -> MQTTError {
         MQTTError(
             .timedOut,
-            "There was no room in the queue for requestTimeout, since the client read no acknowledgement, \(MQTTMachine.isSlow(subscription)) The message was not published."
+            "There was no room in the queue for requestTimeout, since the client read no acknowledgement, \(pauseReason) The message was not published."
+        )
+    }
+
+    static var messageIsNotStored: MQTTError {
+        MQTTError(
+            .timedOut,
+            "The message was not stored within requestTimeout, \(MQTTMachine.storeIsSilent) It is not in the queue, and will not be sent."
         )
     }
 

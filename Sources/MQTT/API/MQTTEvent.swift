@@ -89,6 +89,9 @@ public enum MQTTEvent: ClientEvent {
     case unmatchedMessageDropped(topic: String, reason: MQTTUnmatchedMessagePolicy.DropReason)
     /// The session store is damaged: only the records before the damage were read.
     case storeDamaged(StoredSession.Damage)
+    /// The session store has stored nothing for ``MQTTConfiguration/requestTimeout``, although something waits for it: calls that
+    /// wait for an answer end with ``MQTTError/Code/timedOut``. Reported again after that time.
+    case storeUnanswered
     /// The server ended the connection with DISCONNECT.
     case disconnectedByServer(MQTTReasonCode, MQTTProperties)
     /// Nothing more is read from the connection until the receiver of this subscription has taken half of what waits, because
@@ -131,7 +134,7 @@ extension MQTTEvent: CustomStringConvertible {
             .acknowledgementTimedOut, .receiveMaximumExceeded, .receiveMaximumReached, .pingAnswered, .redirected,
             .versionChanged, .undelivered, .requestPassedOver, .unsentMessagesDiscarded, .messagesUnclaimed,
             .unmatchedMessageDropped,
-            .storeDamaged, .executorHeld, .readingPaused, .sendingResumed:
+            .storeDamaged, .storeUnanswered, .executorHeld, .readingPaused, .sendingResumed:
             OneLine.values(of: self)
         }
     }

@@ -93,8 +93,10 @@ struct MQTTMachine: ClientMachine, ~Copyable {
     var pauseReason: String? {
         if let slowSubscription { return Self.isSlow(slowSubscription.value) }
         guard engine.isReadingPaused else { return engine.keepAlive.isHeldUpByOutput ? Self.serverIsSlow : nil }
-        return
-            "because too many acknowledgements wait for the session store, and reading is paused until it answers. Check the disk that holds it."
+        return Self.storeIsSilent
+    }
+    static var storeIsSilent: String {
+        "because what has to be stored first waits for the session store. Check the disk that holds it."
     }
     var abandonsOutput: Bool { mutating get { serverIsSilent || engine.phase == .connecting } }
 
@@ -239,14 +241,14 @@ struct MQTTMachine: ClientMachine, ~Copyable {
         return publishers.takeStored(through: ticket)
     }
 
-    /// The session store has failed. Returns the callers that waited for it; their messages have left the queue.
+    /// The session store has failed, or does not answer. Returns the callers that waited for it; their messages have left the queue.
     ///
     /// - Parameter ended: gets those that waited for room in it.
-    mutating func storeFailed(
+    mutating func takeUnstored(
         _ ended: inout MQTTEndedPublishers
     ) -> UniqueArray<Waiter<Result<Void, MQTTError>>> {
         defer { flushRecords() }
-        return publishers.storeFailed(&engine, &ended)
+        return publishers.takeUnstored(&engine, &ended)
     }
 
     mutating func setSlowSubscription(_ name: Shared<String>?, at now: Int64) {

@@ -188,11 +188,11 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
         return stored
     }
 
-    /// The store has failed: takes out every caller that waits for it, and the messages of these callers, also of those that
-    /// were cancelled: they are not stored, and must not be reported or sent later.
+    /// The store has failed, or does not answer: takes out every caller that waits for it, and the messages of these callers, also
+    /// of those that were cancelled: they are not stored, and must not be reported or sent later.
     ///
     /// - Parameter ended: gets the callers that wait for room in the queue.
-    mutating func storeFailed(
+    mutating func takeUnstored(
         _ engine: inout MQTTEngine, _ ended: inout MQTTEndedPublishers
     ) -> UniqueArray<Waiter<Result<Void, MQTTError>>> {
         if !storeWaits.isEmpty {
@@ -203,7 +203,10 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
         }
         storeWaits = []
         var waiters = takeStoreWaiters()
-        return waiters.value.takeAll()
+        let all = waiters.value.takeAll()
+        // The table stays: its numbers must not begin again while a caller that has its answer may still be cancelled.
+        storeWaiters = consume waiters
+        return all
     }
 
     private mutating func takeStoreWaiters() -> Box<Waiters<Result<Void, MQTTError>>> {
@@ -315,10 +318,10 @@ struct MQTTWaitingPublishers: ~Copyable, Sendable {
 
     /// Takes out every caller that waits for an acknowledgement, whose messages stay, and for room in the queue, which there
     /// will not be.
-    mutating func readingStandsStill(for subscription: String) -> MQTTEndedPublishers {
+    mutating func answersStandStill(because reason: String) -> MQTTEndedPublishers {
         // A confirmation that nobody awaits yet may still come.
-        var ended = failAll(.acknowledgementIsUnread(subscription), awaitedOnly: true)
-        ended.queueFailure = .queueStandsStill(subscription)
+        var ended = failAll(.acknowledgementIsUnread(because: reason), awaitedOnly: true)
+        ended.queueFailure = .queueStandsStill(because: reason)
         return ended
     }
 

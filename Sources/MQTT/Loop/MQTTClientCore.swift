@@ -82,10 +82,25 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
         }
     }
 
-    func readingStandsStill(for subscription: String) {
-        var ended = link.perform { $0.publishers.readingStandsStill(for: subscription) }
+    func readingStandsStill(for subscription: String) { answersStandStill(because: MQTTMachine.isSlow(subscription)) }
+
+    /// All callers fail that wait for an answer.
+    private func answersStandStill(because reason: String) {
+        var ended = link.perform { $0.publishers.answersStandStill(because: reason) }
         ended.resume()
-        subscriptions.readingStandsStill(for: subscription)
+        subscriptions.answersStandStill(because: reason)
+    }
+
+    /// The session store has stored nothing for `requestTimeout`. Acknowledgements, new messages and SUBSCRIBE wait for it: so do
+    /// answers.
+    func storeIsSilent() {
+        news.tell(.storeUnanswered)
+        // First: those who wait for room in the queue would find some, and then wait for the store.
+        answersStandStill(because: MQTTMachine.storeIsSilent)
+        var ended = MQTTEndedPublishers()
+        var unstored = link.perform { $0.takeUnstored(&ended) }
+        unstored.resume(returning: .failure(.messageIsNotStored))
+        ended.resume()
     }
 
     func stop(_ failure: MQTTError) {

@@ -205,16 +205,16 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
     }
 
     /// Nothing is read: all callers fail that wait for an answer. What they have asked for ends.
-    func readingStandsStill(for subscription: String) {
+    func answersStandStill(because reason: String) {
         guard let router = knownRouter else { return }
-        let error = MQTTError.answerIsUnread(to: "SUBSCRIBE", because: MQTTMachine.isSlow(subscription))
+        let error = MQTTError.answerIsUnread(to: "SUBSCRIBE", because: reason)
         for (key, entry) in router.orderedEntries {
             for caller in entry.takeCallers(where: { $0.wait != nil }) {
                 caller.wait?.answer(caller.index, .failure(error))
                 withdraw(caller.route, from: key, error)
             }
         }
-        router.failUnsubscribes(.answerIsUnread(to: "UNSUBSCRIBE", because: MQTTMachine.isSlow(subscription)))
+        router.failUnsubscribes(.answerIsUnread(to: "UNSUBSCRIBE", because: reason))
         reconcile()
     }
 

@@ -8,8 +8,11 @@ import Transport
 final class MQTTJournal: Sendable {
     private struct State {
         var records: [MQTTStoreRecord] = []
-        /// The ticket of the newest record.
+        /// The tickets of the newest record and of the newest that is stored.
         var ticket: UInt64 = 0
+        var stored: UInt64 = 0
+        /// Whether the alarm is set, or about to be.
+        var isWatched = false
         /// A packet or a caller waits until one of the records is stored.
         var isAwaited = false
         /// Empty: memory that was used for the last records and is reused for the next ones.
@@ -31,12 +34,17 @@ final class MQTTJournal: Sendable {
     /// Both are called on the store's thread.
     private let persisted: @Sendable (UInt64) -> Void
     private let failed: @Sendable (MQTTError) -> Void
+    private let watch: StoreWatch
 
+    /// - Parameters:
+    ///   - patience: how long the store may store nothing before `isSilent` is called, on the loop's thread; nanoseconds.
     init(
-        _ store: any SessionStore, thread: SerialThread, loop: EventLoop,
+        _ store: any SessionStore, thread: SerialThread, loop: EventLoop, patience: Int64,
         persisted: @escaping @Sendable (UInt64) -> Void,
+        isSilent: @escaping @Sendable () -> Void,
         failed: @escaping @Sendable (MQTTError) -> Void
     ) {
+        watch = StoreWatch(loop: loop, patience: patience, isSilent: isSilent)
         self.store = store
         self.thread = thread
         self.loop = loop
@@ -66,14 +74,25 @@ final class MQTTJournal: Sendable {
     ///
     /// - Parameter ticket: that of the last record.
     func append(_ records: [MQTTStoreRecord], through ticket: UInt64) {
-        let isFirst = state.withLock { state in
+        let (isFirst, isUnwatched) = state.withLock { state in
             state.records += records
             state.ticket = ticket
             state.isAwaited = state.isAwaited || !records.allSatisfy(Self.isEnd)
-            defer { state.commitIsDue = true }
-            return !state.commitIsDue
+            let (isFirst, isUnwatched) = (!state.commitIsDue, state.isAwaited && !state.isWatched)
+            state.commitIsDue = true
+            if isUnwatched { state.isWatched = true }
+            return (isFirst, isUnwatched)
         }
         if isFirst { thread.run(asWorkOf: loop) { self.commit() } }
+        if isUnwatched { loop.execute { self.watch.begin(self) } }
+    }
+
+    /// How many records are stored, by their tickets; nil, and not watched any longer, if none waits.
+    func progress() -> UInt64? {
+        state.withLock { state in
+            state.isWatched = state.stored != state.ticket && state.failure == nil && !state.isClosed
+            return state.isWatched ? state.stored : nil
+        }
     }
 
     private func commit() {
@@ -96,6 +115,7 @@ final class MQTTJournal: Sendable {
                 retainEnds(of: records)
                 throw error
             }
+            state.withLock { $0.stored = ticket }
             if isAwaited { persisted(ticket) }
         }
         guard records.capacity <= Self.spareLimit else { return }
@@ -141,6 +161,7 @@ final class MQTTJournal: Sendable {
         let call = PendingCall<[MQTTStoreRecord]>()
         thread.run {
             self.store.close()
+            self.loop.execute { self.watch.end() }
             call.end(
                 self.state.withLock { state in
                     state.isClosed = true

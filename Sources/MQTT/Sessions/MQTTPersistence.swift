@@ -223,8 +223,12 @@ final class MQTTPersistence: Sendable {
                     return closed()
                 }
                 let clientID = try identifier(stored, core.clientIDTemplate)
-                let journal = MQTTJournal(store, thread: thread, loop: core.loop) { [weak core] ticket in
+                let patience = core.settings.engineOptions.value.requestTimeout
+                let journal = MQTTJournal(store, thread: thread, loop: core.loop, patience: patience) {
+                    [weak core] ticket in
                     if let core { Self.persisted(through: ticket, core) }
+                } isSilent: { [weak core] in
+                    core?.storeIsSilent()
                 } failed: { [weak core] error in
                     // Not `self`, which holds the journal.
                     if let core { core.persistence?.failed(error, core) }
@@ -326,7 +330,7 @@ final class MQTTPersistence: Sendable {
     private func failed(_ error: MQTTError, _ core: MQTTClientCore) {
         core.loop.execute { [self] in
             var ended = MQTTEndedPublishers()
-            var waiters = core.link.perform { $0.storeFailed(&ended) }
+            var waiters = core.link.perform { $0.takeUnstored(&ended) }
             waiters.resume(returning: .failure(error))
             ended.resume()
             core.storeFailed(error)

@@ -226,24 +226,19 @@ struct FilterTable: Sendable {
     /// The packet identifiers of all requests, the late ones among them.
     var identifiers: [UInt16] { work.first.map { Array($0.inFlight.keys) + Array($0.late.keys) } ?? [] }
 
-    /// When the next answer is late; `Int64.max` for never.
-    var deadline: Int64 { work.isEmpty ? .max : work[0].deadline }
-
-    /// The request whose answer is late first, if it is late now.
-    func firstLate(at now: Int64) -> MQTTFilterRequest? { work.first?.firstLate(at: now) }
+    /// The request whose answer is awaited longest.
+    var oldestRequest: MQTTFilterRequest? { work.isEmpty ? nil : work[0].oldest }
 
     /// PINGRESP arrived for the PINGREQ that was written at `time`: answers to earlier requests are not behind what is still
     /// to be read.
     mutating func overtaken(by time: Int64) { if !work.isEmpty { work[0].answeredUpTo = time } }
 
+    /// The clock has gone back to `time`.
+    mutating func limitTimes(to time: Int64) { if !work.isEmpty { work[0].limitTimes(to: time) } }
+
     /// Whether the answer may be behind what is still to be read.
     func mayBeBehind(_ request: MQTTFilterRequest) -> Bool {
         work.first.map { request.time > $0.answeredUpTo } ?? false
-    }
-
-    /// Gives a request more time, which ends later than that of all others.
-    mutating func postpone(_ request: MQTTFilterRequest, until deadline: Int64, counts: Bool) {
-        withWork { $0.postpone(request, until: deadline, counts: counts) }
     }
 
     // MARK: Connections

@@ -10,11 +10,10 @@ struct FilterWork: Sendable {
     private(set) var inFlight: [UInt16: MQTTFilterRequest] = [:]
     /// The packet identifiers of requests whose answers are late, and ignored when they come.
     private(set) var late: [UInt16: FilterRecord.Packet] = [:]
-    /// When answers will be late, in that order, with the identifiers. Some of these requests have been answered since, or
-    /// have got more time; not the first that counts.
-    private var deadlines: [(time: Int64, id: UInt16)] = []
-    /// The place of the first deadline that counts.
-    private var firstDeadline = 0
+    /// The requests in the order in which they were written. Some have been answered since; not the first that counts.
+    private var order: [(token: UInt64, id: UInt16)] = []
+    /// The place of the first that counts.
+    private var firstPlace = 0
     /// When PINGREQ was written that was answered last.
     var answeredUpTo = Int64.min
 
@@ -22,12 +21,17 @@ struct FilterWork: Sendable {
 
     mutating func add(_ request: MQTTFilterRequest) {
         inFlight[request.packetID] = request
-        setDeadline(of: request.packetID, request.deadline)
+        order.append((request.token, request.packetID))
+        guard order.count > 64 + 2 * inFlight.count else { return }
+        order.removeAll { inFlight[$0.id]?.token != $0.token }
+        firstPlace = 0
     }
 
     mutating func answered(_ id: UInt16) {
         inFlight[id] = nil
-        forgetDeadlines()
+        while firstPlace < order.count, inFlight[order[firstPlace].id]?.token != order[firstPlace].token {
+            firstPlace += 1
+        }
     }
 
     mutating func late(_ request: MQTTFilterRequest) {
@@ -41,44 +45,17 @@ struct FilterWork: Sendable {
         return true
     }
 
-    // MARK: Deadlines
-
-    /// When the next answer is late; `Int64.max` for never.
-    var deadline: Int64 { firstDeadline < deadlines.count ? deadlines[firstDeadline].time : .max }
-
-    func firstLate(at now: Int64) -> MQTTFilterRequest? {
-        deadline <= now && deadline != .max ? inFlight[deadlines[firstDeadline].id] : nil
+    /// No request was written after `time`, which is the present.
+    mutating func limitTimes(to time: Int64) {
+        for id in inFlight.keys where inFlight[id]!.time > time { inFlight[id]!.time = time }
     }
 
-    mutating func postpone(_ request: MQTTFilterRequest, until deadline: Int64, counts: Bool) {
-        if counts { inFlight[request.packetID]?.postponements += 1 }
-        setDeadline(of: request.packetID, deadline)
-        forgetDeadlines()
-    }
-
-    /// Not before that of another request: callers' clocks may differ by a little.
-    private mutating func setDeadline(of id: UInt16, _ wanted: Int64) {
-        let deadline = max(wanted, deadlines.last?.time ?? .min)
-        inFlight[id]?.deadline = deadline
-        deadlines.append((deadline, id))
-        guard deadlines.count > 64 + 2 * inFlight.count else { return }
-        deadlines.removeAll { inFlight[$0.id]?.deadline != $0.time }
-        firstDeadline = 0
-    }
-
-    /// Goes on to a deadline that counts.
-    private mutating func forgetDeadlines() {
-        while firstDeadline < deadlines.count {
-            let (time, id) = deadlines[firstDeadline]
-            if inFlight[id]?.deadline == time { return }
-            firstDeadline += 1
-        }
-    }
+    /// The request whose answer is awaited longest.
+    var oldest: MQTTFilterRequest? { firstPlace < order.count ? inFlight[order[firstPlace].id] : nil }
 
     /// Stops the process where the requests contradict themselves; in debug builds only.
     func check() {
         assert(!isEmpty, "What has been done is remembered as work.")
-        let next = inFlight.values.reduce(Int64.max) { min($0, $1.deadline) }
-        assert(deadline == next, "Another answer is late first than is noted.")
+        assert(oldest?.token == inFlight.values.map { $0.token }.min(), "Another request is older than is noted.")
     }
 }

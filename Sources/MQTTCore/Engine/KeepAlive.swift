@@ -19,7 +19,10 @@ package struct KeepAlive: Sendable {
     private var pingTimeout: Int64 = .max
     /// When the last packet was encoded or written.
     package private(set) var lastSent: Int64 = 0
-    /// When the peer last gave a sign of life: bytes that were read, or progress of those that PINGREQ waits behind.
+    /// The clock of all that is awaited from the peer.
+    private(set) var listening = ListeningClock()
+    /// When the peer last gave a sign of life: bytes that were read, or progress of those that PINGREQ waits behind. This and
+    /// all times below are those of the listening clock.
     private(set) var lastSign: Int64 = 0
     /// When the oldest unanswered PINGREQ was written; `Int64.max` for none.
     private(set) var pingSent: Int64 = .max
@@ -30,7 +33,6 @@ package struct KeepAlive: Sendable {
     /// PINGREQ packets that were written.
     private(set) var pingCount: UInt32 = 0
     private var isServer = false
-    private(set) var readingPaused = false
     /// Nothing is read until the peer has taken more of what was written.
     package private(set) var isHeldUpByOutput = false
     /// How much of it had moved when that was last asked for.
@@ -38,30 +40,27 @@ package struct KeepAlive: Sendable {
     /// How often in a row bytes before that PINGREQ were found to have moved while many more of them waited; -1 as soon as
     /// that was not so.
     private var steadyCounts: Int8 = -1
-    /// Since when the caller has read.
-    private var readingSince: Int64 = 0
 
     /// Starts for a connection. A server allows one and a half times the interval [MQTT 5.0 3.1.2-22].
     mutating func start(seconds: UInt16, pingTimeout: Int64, isServer: Bool, at now: Int64) {
         interval = Int64(seconds) * (isServer ? 1_500_000_000 : 1_000_000_000)
         self.pingTimeout = pingTimeout
         self.isServer = isServer
-        readingSince = now
         lastSent = now
-        lastSign = now
+        lastSign = listening.time(at: now)
         pingSent = .max
     }
 
     /// The connection has ended, and with it a pause of reading.
-    mutating func stop() {
+    mutating func stop(at now: Int64) {
         interval = 0
         pingSent = .max
-        readingPaused = false
+        listening.setRunning(true, at: now)
         isHeldUpByOutput = false
     }
 
-    /// For how long nothing was sent, and no sign of life was noticed.
-    func silence(at now: Int64) -> Int64 { now - max(lastSent, lastSign) }
+    /// For how long nothing was sent, and no sign of life was noticed although the caller listened.
+    func silence(at now: Int64) -> Int64 { min(now - lastSent, listening.time(at: now) - lastSign) }
 
     /// Whether PINGREQ waits on a slow link behind so much for so long that a server which wants a whole packet in one and a
     /// half times the interval may have got none.
@@ -71,7 +70,7 @@ package struct KeepAlive: Sendable {
     func isHeldUp(at now: Int64) -> Bool {
         guard !isServer, pingSent != .max, steadyCounts >= 2 else { return false }
         // It was written after one interval, at the latest; what it waits for has been on its way since before that.
-        return now - pingSent >= interval / 5 * 2
+        return listening.time(at: now) - pingSent >= interval / 5 * 2
     }
 
     /// Whether more bytes wait before PINGREQ than their position may be too high: what layers add to the bytes that wait is
@@ -81,13 +80,13 @@ package struct KeepAlive: Sendable {
     private func areMany(_ waiting: Int, of estimated: Int) -> Bool { waiting - estimated / 16 > 1024 }
 
     mutating func sent(at now: Int64) { lastSent = max(lastSent, now) }
-    mutating func received(at now: Int64) { lastSign = now }
+    mutating func received(at now: Int64) { lastSign = listening.time(at: now) }
 
     mutating func pinged(at now: Int64, progress: OutputProgress) {
         lastSent = now
         pingCount &+= 1
         guard pingSent == .max else { return }
-        pingSent = now
+        pingSent = listening.time(at: now)
         pingPosition = progress.total
         acknowledged = progress.acknowledged
         // `Int.max` is a position that is not known.
@@ -106,57 +105,54 @@ package struct KeepAlive: Sendable {
         }
         guard reached > acknowledged else { return }
         acknowledged = reached
-        lastSign = now
+        lastSign = listening.time(at: now)
     }
 
-    /// PINGRESP arrived: how long it took, or nil if no PINGREQ was sent.
-    mutating func answered(at now: Int64) -> Int64? {
+    /// PINGRESP arrived: when PINGREQ was written, or nil if none was.
+    mutating func answered() -> Int64? {
         guard pingSent != .max else { return nil }
         defer { pingSent = .max }
-        return now - pingSent
+        return pingSent
     }
 
-    /// The caller itself stopped reading, or reads again: silence then proves nothing.
-    mutating func setReadingPaused(_ paused: Bool, at now: Int64) {
-        readingPaused = paused
-        lastSign = now
-        readingSince = now
-    }
+    /// The caller itself stopped reading, or reads again.
+    mutating func setReadingPaused(_ paused: Bool, at now: Int64) { listening.setRunning(!paused, at: now) }
 
     /// The caller stops reading because of the bytes that it has written, or reads again: see
     /// ``OutputProgress/movedBytes``.
-    mutating func setReadingHeldUp(_ heldUp: Bool, at now: Int64) {
-        isHeldUpByOutput = heldUp
-        lastSign = now
-        readingSince = now
+    mutating func setReadingHeldUp(_ heldUp: Bool) { isHeldUpByOutput = heldUp }
+
+    mutating func systemSlept(since start: Int64, at now: Int64) {
+        let time = listening.slept(since: start, at: now)
+        lastSign = min(lastSign, time)
+        if pingSent != .max { pingSent = min(pingSent, time) }
     }
+
+    /// Whether the peer has given a sign of life since all answers were last awaited anew.
+    var hasSign: Bool { lastSign > listening.start }
+
+    /// All answers are awaited anew, as after a sign of life.
+    mutating func beginAnew(at now: Int64) { lastSign = listening.beginAnew(at: now) }
 
     /// Whether nothing is read because of what the peer has not taken, and it has taken some since this was last called: that is its
     /// sign of life.
-    mutating func hasMoved(_ progress: OutputProgress, at now: Int64) -> Bool {
+    mutating func hasMoved(_ progress: OutputProgress) -> Bool {
         guard let bytes = progress.movedBytes, bytes != movedBytes else { return false }
         movedBytes = bytes
-        lastSign = now
         return true
     }
 
-    var isReading: Bool { !readingPaused && !isHeldUpByOutput }
-
-    /// Whether the caller has read for so many nanoseconds without a pause, so that an answer would have been found.
-    func hasRead(for time: Int64, at now: Int64) -> Bool {
-        isReading && readingSince.advanced(byNanoseconds: time) <= now
-    }
-
-    /// Whether the peer has given a sign of life within so many nanoseconds.
-    func hasSign(within time: Int64, at now: Int64) -> Bool { lastSign.advanced(byNanoseconds: time) > now }
+    var isReading: Bool { listening.isRunning && !isHeldUpByOutput }
 
     /// Signs of life that came over another network prove nothing: PINGREQ is due now, unless one is unanswered.
     mutating func networkChanged(at now: Int64) {
-        if !isServer && pingSent == .max { lastSign = min(lastSign, now - interval) }
+        if !isServer && pingSent == .max { lastSign = min(lastSign, listening.time(at: now) - interval) }
     }
 
     var deadline: Int64 {
-        if isServer { return interval == 0 || readingPaused ? .max : lastSign.advanced(byNanoseconds: interval) }
+        if isServer {
+            return interval == 0 ? .max : listening.moment(of: lastSign.advanced(byNanoseconds: interval))
+        }
         return min(pingDue, countDue)
     }
 
@@ -169,20 +165,20 @@ package struct KeepAlive: Sendable {
     private var pingDue: Int64 {
         guard interval != 0 else { return .max }
         // While an answer is awaited only the sending side can ask for another ping.
-        let quietSince = pingSent == .max && !readingPaused ? min(lastSent, lastSign) : lastSent
+        let quietSince = pingSent == .max ? min(lastSent, listening.moment(of: lastSign)) : lastSent
         return quietSince.advanced(byNanoseconds: interval)
     }
 
     private var deathDue: Int64 {
-        guard pingSent != .max, !readingPaused else { return .max }
-        return max(pingSent, lastSign).advanced(byNanoseconds: pingTimeout)
+        guard pingSent != .max else { return .max }
+        return listening.moment(of: max(pingSent, lastSign).advanced(byNanoseconds: pingTimeout))
     }
 
     /// When to count the bytes before PINGREQ: when the answer is late, and while they hold it up twice before a server's
     /// patience ends, half an interval after PINGREQ.
     private var countDue: Int64 {
-        guard pingSent != .max, !readingPaused else { return .max }
-        return max(pingSent, lastSign).advanced(
-            byNanoseconds: steadyCounts < 0 ? pingTimeout : min(pingTimeout, interval / 5))
+        guard pingSent != .max else { return .max }
+        let patience = steadyCounts < 0 ? pingTimeout : min(pingTimeout, interval / 5)
+        return listening.moment(of: max(pingSent, lastSign).advanced(byNanoseconds: patience))
     }
 }

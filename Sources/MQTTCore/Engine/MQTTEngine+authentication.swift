@@ -28,7 +28,7 @@ extension MQTTEngine {
         switch reason {
         case .continueAuthentication where authentication.turn == .ours: break
         case .reauthenticate where !isServer && phase == .connected && authentication.turn == .none:
-            authentication.limit = now.advanced(byNanoseconds: options.value.connectTimeout)
+            authentication.limit = listening.time(at: now).advanced(byNanoseconds: options.value.connectTimeout)
         case .success where isServer && phase == .connected && authentication.turn == .ours: break
         default:
             throw .cannotSendAuth(reason, awaitsAnswer: authentication.turn == .peers)
@@ -43,7 +43,7 @@ extension MQTTEngine {
         } else {
             authentication.turn = .peers
             authentication.deadline = min(
-                now.advanced(byNanoseconds: options.value.requestTimeout), authentication.limit)
+                listening.time(at: now).advanced(byNanoseconds: options.value.requestTimeout), authentication.limit)
         }
     }
 
@@ -73,7 +73,7 @@ extension MQTTEngine {
         case (.success, .peers) where isConnected:
             authentication = MQTTAuthenticationTurns()
         case (.reauthenticate, .none) where isConnected:
-            authentication.begin(until: now.advanced(byNanoseconds: options.value.connectTimeout))
+            authentication.begin(until: listening.time(at: now).advanced(byNanoseconds: options.value.connectTimeout))
         case (.success, _) where !isConnected:
             throw .authBeforeConnack(auth.reasonCode, clause: "MQTT-4.12.0-2")
         default:
@@ -95,7 +95,7 @@ struct MQTTAuthenticationTurns: Sendable, Equatable {
     }
 
     var turn = Turn.none
-    /// When the step that is awaited is late; `Int64.max` for never.
+    /// When the step that is awaited is late, a time of the listening clock; `Int64.max` for never.
     var deadline = Int64.max
     /// When the whole exchange has to be over, however many steps it has.
     var limit = Int64.max
@@ -103,12 +103,5 @@ struct MQTTAuthenticationTurns: Sendable, Equatable {
     /// The peer has sent the first step.
     mutating func begin(until limit: Int64) {
         self = MQTTAuthenticationTurns(turn: .ours, deadline: limit, limit: limit)
-    }
-
-    /// An exchange that is under way may take until then at least.
-    mutating func extend(until time: Int64) {
-        guard deadline != .max else { return }
-        deadline = max(deadline, time)
-        limit = max(limit, deadline)
     }
 }

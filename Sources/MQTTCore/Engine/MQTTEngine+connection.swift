@@ -57,14 +57,17 @@ extension MQTTEngine {
         largePayload = nil
         outputEmptied()
         wasHeldUp = keepAlive.isHeldUp(at: now)
-        keepAlive.stop()
+        keepAlive.stop(at: now)
         for id in filters.identifiers { session.window.releaseRequestID(id) }
         let failed = filters.connectionLost(refused: verdict == .refused ? lone?.request : nil)
         session.connectionClosed()
         noteAllFilters()
         if let verdict, let lone { report(verdict, on: lone, &effects) }
         // After what tells why.
-        for request in failed { effects.report(.requestFailed(request)) }
+        for var request in failed {
+            request.time = listening.moment(of: request.time)
+            effects.report(.requestFailed(request))
+        }
         heldPackets = []
         opening.value = nil
         if sessionEndsWithConnection { session.isHeld = false }
@@ -185,7 +188,7 @@ extension MQTTEngine {
         authentication = MQTTAuthenticationTurns()
         let seconds = properties.serverKeepAlive ?? opening.keepAlive
         keepAlive.start(seconds: seconds, pingTimeout: options.value.pingTimeout, isServer: false, at: now)
-        acknowledgementWait.start(timeout: options.value.acknowledgementTimeout, at: now)
+        acknowledgementWait.start(timeout: options.value.acknowledgementTimeout, at: listening.time(at: now))
         phase = .connected
         connectionEnd = .closed
         // What is wanted precedes the messages of the connection. A caller that reacts to refusals asks for it itself.

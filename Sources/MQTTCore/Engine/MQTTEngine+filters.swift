@@ -374,8 +374,8 @@ extension MQTTEngine {
         _ packet: FilterRecord.Packet, _ keys: [ByteKey], _ id: UInt16, at now: Int64
     ) -> MQTTFilterRequest {
         MQTTFilterRequest(
-            filters: keys.map { $0.text }, token: filters.makeToken(), packet: packet, packetID: id, time: now,
-            deadline: now.advanced(byNanoseconds: options.value.requestTimeout))
+            filters: keys.map { $0.text }, token: filters.makeToken(), packet: packet, packetID: id,
+            time: listening.time(at: now))
     }
 
     /// What was asked for is refused, or its answer is late: the caller asks for something else, if it does so at all.

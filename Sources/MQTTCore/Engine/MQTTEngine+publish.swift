@@ -73,7 +73,7 @@ extension MQTTEngine {
             throw error
         }
         // The calls below that take `now` only record it; none of them fails.
-        if session.window.used == 0 { acknowledgementWait.restart(at: now) }
+        if session.window.used == 0 { acknowledgementWait.restart(at: listening.time(at: now)) }
         session.window.recordSent(head, payload, properties, token: token, at: now)
         keepAlive.sent(at: now)
         return .written

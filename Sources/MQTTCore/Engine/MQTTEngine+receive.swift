@@ -106,9 +106,9 @@ extension MQTTEngine {
             if phase == .deciding { opening.value?.deferredPings += 1 } else { writePong(at: now) }
         case .pingresp where !isServer:
             try requireAccepted(header.type)
-            if let span = keepAlive.answered(at: now) {
-                noteAnswered(writtenAt: now - span)
-                effects.report(.pingAnswered(after: span))
+            if let written = keepAlive.answered() {
+                noteAnswered(writtenAt: written)
+                effects.report(.pingAnswered(after: listening.time(at: now) - written))
             }
             guard isCareful else { break }
             quarantine.pingAnswered(at: now)

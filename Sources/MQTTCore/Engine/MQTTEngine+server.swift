@@ -16,7 +16,7 @@ extension MQTTEngine {
         try adoptCommonLimits(connect.properties)
         authenticationMethod.value = connect.properties.authenticationMethod
         if authenticationMethod.value != nil {
-            authentication.begin(until: now.advanced(byNanoseconds: options.value.connectTimeout))
+            authentication.begin(until: listening.time(at: now).advanced(byNanoseconds: options.value.connectTimeout))
         }
         connectSessionExpiry = connect.properties.sessionExpiryInterval ?? 0
         sessionEndsWithConnection = version.hasProperties ? connectSessionExpiry == 0 : connect.cleanStart

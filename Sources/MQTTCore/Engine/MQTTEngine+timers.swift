@@ -1,6 +1,7 @@
 // Timeouts: connecting, requests, keep alive.
 
 // Exported, because callers of `handleTimeout` make it.
+import MessagingWire
 @_exported public import struct MessagingWire.OutputProgress
 
 extension MQTTEngine {
@@ -32,13 +33,13 @@ extension MQTTEngine {
             if now >= paceDeadline { paceDeadline = .max }
             leaveIfDone(at: now, into: &effects)
         case .connecting, .deciding:
-            if now >= authentication.deadline { return fail(.authenticationTimeout, nil, into: &effects) }
+            if now >= authenticationDue { return fail(.authenticationTimeout, nil, into: &effects) }
             if now >= connectDeadline { fail(.connectTimeout, nil, into: &effects) }
         case .connected:
             if now >= authenticationDue {
                 return fail(.authenticationTimeout, .notAuthorized, into: &effects)
             }
-            if keepAlive.hasMoved(progress, at: now) { acknowledgementWait.restart(at: now) }
+            if keepAlive.hasMoved(progress) { noteSign(at: now) }
             reportLateRequests(progress, at: now, into: &effects)
             guard phase == .connected else { return }
             checkAcknowledgements(progress, at: now, into: &effects)
@@ -61,24 +62,38 @@ extension MQTTEngine {
     /// The caller stopped or resumed reading by its own decision: silence of the peer then proves nothing, but we still
     /// write our pings.
     public mutating func setReadingPaused(_ paused: Bool, at now: Int64) {
-        guard paused != keepAlive.readingPaused else { return }
         keepAlive.setReadingPaused(paused, at: now)
-        acknowledgementWait.restart(at: now)
-        if !paused { authentication.extend(until: now.advanced(byNanoseconds: options.value.requestTimeout)) }
     }
 
-    package var isReadingPaused: Bool { keepAlive.readingPaused }
+    package var isReadingPaused: Bool { !listening.isRunning }
+
+    /// The clock by which answers are awaited.
+    var listening: ListeningClock { keepAlive.listening }
+
+    /// Whatever is awaited from the peer is awaited for its whole time from now on.
+    private mutating func awaitAnew(at now: Int64) {
+        keepAlive.beginAnew(at: now)
+        acknowledgementWait.beginAnew(at: listening.time(at: now))
+    }
 
     /// The caller reads nothing until the peer has taken more of ``output``, or reads again. Meanwhile what the peer takes is its
     /// sign of life: see ``OutputProgress/movedBytes``.
     package mutating func setReadingHeldUp(_ isHeldUp: Bool, at now: Int64) {
-        keepAlive.setReadingHeldUp(isHeldUp, at: now)
-        acknowledgementWait.restart(at: now)
-        if !isHeldUp { authentication.extend(until: now.advanced(byNanoseconds: options.value.requestTimeout)) }
+        keepAlive.setReadingHeldUp(isHeldUp)
+        if isHeldUp { noteSign(at: now) } else { awaitAnew(at: now) }
     }
 
-    /// When the next step of a re-authentication is late: never while we do not read it.
-    var authenticationDue: Int64 { keepAlive.isReading ? authentication.deadline : .max }
+    /// The peer takes what waits, which is its sign of life while nothing is read.
+    private mutating func noteSign(at now: Int64) {
+        keepAlive.received(at: now)
+        acknowledgementWait.restart(at: listening.time(at: now))
+    }
+
+    /// When the next step of an authentication is late.
+    var authenticationDue: Int64 {
+        guard keepAlive.isReading, let turns = authenticationTurns.value else { return .max }
+        return listening.moment(of: turns.deadline, patience: options.value.requestTimeout)
+    }
 
     /// Writes PINGREQ now, whether or not the keep alive asks for it; the answer is
     /// ``MQTTEngineEvent/Kind/pingAnswered(after:)``. Clients only.
@@ -98,9 +113,9 @@ extension MQTTEngine {
         if phase == .connected { keepAlive.networkChanged(at: now) }
     }
 
-    /// The system slept from `start` until now, and the connection may be dead without either side being notified. Nothing was
-    /// read meanwhile: PINGRESP, acknowledgements and AUTH are awaited anew, and a SUBSCRIBE or UNSUBSCRIBE that is late now is
-    /// judged as after a pause of reading. After a long sleep a client with keep alive writes PINGREQ, unless one is
+    /// The system slept from `start` until now. That time does not count for any answer. After a long sleep the connection may be
+    /// dead without either side being notified: all answers are awaited anew, but not a second time without a sign of life, or
+    /// short times awake would keep a dead connection for ever. A client with keep alive then writes PINGREQ, unless one is
     /// unanswered or reading is paused.
     ///
     /// - Parameter progress: as for ``handleTimeout(at:progress:into:)``, which follows.
@@ -111,11 +126,13 @@ extension MQTTEngine {
             let patience = min(options.value.connectTimeout, options.value.pingTimeout)
             connectDeadline = max(connectDeadline, now.advanced(byNanoseconds: patience))
         }
-        guard !keepAlive.readingPaused else { return }
-        setReadingPaused(true, at: start)
-        setReadingPaused(false, at: now)
+        keepAlive.systemSlept(since: start, at: now)
+        acknowledgementWait.limit(to: listening.time(at: now))
+        filters.limitTimes(to: listening.time(at: now))
+        guard listening.isRunning, now - start >= .longSleep else { return }
+        if keepAlive.hasSign { awaitAnew(at: now) }
         // At once: a message that is due now would count as what was sent last.
-        if phase == .connected, !isServer, now - start >= .longSleep { probe(progress, at: now) }
+        if phase == .connected { probe(progress, at: now) }
     }
 
     mutating func writePing(at now: Int64, _ progress: OutputProgress) {
@@ -127,7 +144,7 @@ extension MQTTEngine {
 
     /// Whether the server owes an acknowledgement of a message, and we would read it.
     var awaitsAcknowledgements: Bool {
-        session.window.used > 0 && phase == .connected && !isServer && !keepAlive.readingPaused
+        session.window.used > 0 && phase == .connected && !isServer && listening.isRunning
     }
 
     /// Ends the connection if nothing was acknowledged for too long while something was awaited.
@@ -135,34 +152,37 @@ extension MQTTEngine {
         _ progress: OutputProgress, at now: Int64, into effects: inout MQTTEffects
     ) {
         guard awaitsAcknowledgements else { return }
+        let time = listening.time(at: now)
         // PUBREL that waits for our own store: the server has nothing to answer yet.
-        guard heldPackets.isEmpty else { return acknowledgementWait.restart(at: now) }
-        guard acknowledgementWait.isOver(progress, at: now) else { return }
-        if mayFollow(within: options.value.acknowledgementTimeout, at: now), acknowledgementWait.postpone(at: now) {
+        guard heldPackets.isEmpty else { return acknowledgementWait.restart(at: time) }
+        guard acknowledgementWait.isOver(progress, at: time) else { return }
+        if time < mayFollowUntil(options.value.acknowledgementTimeout), acknowledgementWait.postpone(at: time) {
             return probe(progress, at: now)
         }
         guard let oldest = session.window.oldestExchange else {
             assert(false, "An acknowledgement is late although none is awaited.")
-            return acknowledgementWait.restart(at: now)
+            return acknowledgementWait.restart(at: time)
         }
         let silence = acknowledgementWait.gaveUp()
         fail(.acknowledgementTimeout(topic: oldest.topic, oldest.qos, after: silence), nil, into: &effects)
     }
 
-    /// How often an answer that is late is waited for once more while bytes arrive, each time for as long as before.
-    static let maximumPostponements: UInt8 = 60
+    /// How many times its time an answer to SUBSCRIBE or UNSUBSCRIBE is waited for while bytes arrive.
+    private static var longestPatience: Int64 { 60 }
 
-    /// Whether an answer that is late may follow what is arriving: on a slow link it comes behind the messages that the server
+    /// Until when an answer that is late may follow what is arriving: on a slow link it comes behind the messages that the server
     /// has sent before.
     ///
-    /// - Parameter timeout: how long the answer was awaited; bytes must have arrived in the last half of that time.
-    func mayFollow(within timeout: Int64, at now: Int64) -> Bool {
-        keepAlive.isReading && keepAlive.hasSign(within: timeout / 2, at: now)
+    /// - Parameter timeout: how long the answer is awaited; bytes must have arrived in the last half of that time.
+    private func mayFollowUntil(_ timeout: Int64) -> Int64 {
+        keepAlive.isReading ? keepAlive.lastSign.advanced(byNanoseconds: timeout / 2) : .min
     }
+
+    private var mayProbe: Bool { keepAlive.interval > 0 && keepAlive.pingSent == .max && !isServer }
 
     /// Writes PINGREQ, whose answer proves that the server has read what is unanswered, unless one is on its way already.
     private mutating func probe(_ progress: OutputProgress, at now: Int64) {
-        if keepAlive.interval > 0, keepAlive.pingSent == .max { writePing(at: now, progress) }
+        if mayProbe { writePing(at: now, progress) }
     }
 
     /// PINGRESP arrived for the PINGREQ that was written at `time`. Servers answer in order, so the deadlines of requests that
@@ -172,25 +192,35 @@ extension MQTTEngine {
         acknowledgementWait.overtaken(by: time)
     }
 
+    /// The times of the answer to SUBSCRIBE or UNSUBSCRIBE that is awaited longest: when it is late if nothing arrives, and when it is
+    /// late although bytes arrive. These are equal once it cannot follow anything any more.
+    private var requestEnds: (due: Int64, late: Int64)? {
+        guard let request = filters.oldestRequest else { return nil }
+        // The answer may be among what we do not read, and the connection must not end for it.
+        if keepAlive.isHeldUpByOutput, filters.comesFirst(request) { return (.max, .max) }
+        let timeout = max(1, options.value.requestTimeout)
+        guard filters.mayBeBehind(request) else {
+            let due = request.time.advanced(byNanoseconds: timeout)
+            return (due, due)
+        }
+        let due = listening.end(of: timeout, since: request.time)
+        let (longest, overflow) = timeout.multipliedReportingOverflow(by: Self.longestPatience)
+        let last = overflow ? .max : listening.end(of: longest, since: request.time)
+        return (due, max(due, min(mayFollowUntil(timeout), last)))
+    }
+
+    /// When to look at the answer that is awaited longest: as soon as it is due, if a PINGREQ can tell whether it may still come.
+    var requestDeadline: Int64 {
+        guard let ends = requestEnds else { return .max }
+        return listening.moment(of: mayProbe ? ends.due : ends.late)
+    }
+
     private mutating func reportLateRequests(
         _ progress: OutputProgress, at now: Int64, into effects: inout MQTTEffects
     ) {
-        let timeout = options.value.requestTimeout
-        let next = now.advanced(byNanoseconds: max(1, timeout))
-        while var request = filters.firstLate(at: now) {
+        while now >= requestDeadline, let ends = requestEnds, var request = filters.oldestRequest {
+            if listening.time(at: now) < ends.late { return probe(progress, at: now) }
             request.comesFirst = filters.comesFirst(request)
-            if request.comesFirst && !keepAlive.hasRead(for: timeout, at: now) {
-                // The answer may be among what we have not read.
-                filters.postpone(request, until: next, counts: false)
-                continue
-            }
-            if filters.mayBeBehind(request), request.postponements < Self.maximumPostponements,
-                mayFollow(within: timeout, at: now)
-            {
-                filters.postpone(request, until: next, counts: true)
-                probe(progress, at: now)
-                continue
-            }
             effects.report(.requestLate(request))
             // Messages wait for this answer: without it they would wait as long as the connection lasts.
             if request.comesFirst { return fail(.subscribeTimeout, .unspecifiedError, into: &effects) }

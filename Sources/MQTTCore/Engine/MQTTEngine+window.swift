@@ -22,7 +22,7 @@ extension MQTTEngine {
             if type == .pubrec, !reason.isError { writeOrHold(.pubrel, id, .packetIdentifierNotFound, 0, at: now) }
             return
         }
-        acknowledgementWait.progressed(at: now)
+        acknowledgementWait.progressed(at: listening.time(at: now))
         noteAnswered(messageAt: index)
         // Not the whole slot: its topic and payload would be counted references.
         let kind = session.window.slots[Int(index)].kind
@@ -127,7 +127,7 @@ extension MQTTEngine {
         guard reconciling == .nothing else { return }
         guard writeDue(at: now, into: &effects) else { return reportRoom(&effects) }
         guard !messagesWait else { return }
-        if session.window.used == 0 { acknowledgementWait.restart(at: now) }
+        if session.window.used == 0 { acknowledgementWait.restart(at: listening.time(at: now)) }
         repeat {
             while sendNext(at: now, into: &effects) {}
         } while chooseNext(at: now) && writeDue(at: now, into: &effects)

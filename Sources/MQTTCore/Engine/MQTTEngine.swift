@@ -167,7 +167,7 @@ public struct MQTTEngine: ~Copyable, Sendable {
         get { authenticationTurns.value ?? MQTTAuthenticationTurns() }
         set { authenticationTurns.value = newValue == MQTTAuthenticationTurns() ? nil : newValue }
     }
-    private var authenticationTurns = Boxed<MQTTAuthenticationTurns>()
+    private(set) var authenticationTurns = Boxed<MQTTAuthenticationTurns>()
     /// What DISCONNECT will carry once the exchanges before it are finished.
     var leaving = Boxed<MQTTLeaving>()
     /// What is known from CONNECT until CONNACK.
@@ -266,7 +266,7 @@ extension MQTTEngine {
     @inline(__always)
     private borrowing func findNextDeadline() -> Int64 {
         min(
-            phaseDeadline, awaitsAcknowledgements ? acknowledgementWait.deadline : .max,
+            phaseDeadline, awaitsAcknowledgements ? listening.moment(of: acknowledgementWait.deadline) : .max,
             phase.isOpen ? paceDeadline : .max, session.window.queue.count > 0 ? expiryDeadline : .max)
     }
 
@@ -276,9 +276,8 @@ extension MQTTEngine {
         switch phase {
         case .closed, .closing: return .max
         case .leaving: return leaving.value?.deadline ?? .max
-        case .connecting, .deciding: return min(connectDeadline, authentication.deadline)
-        case .connected:
-            return min(keepAlive.deadline, filters.deadline, authenticationDue)
+        case .connecting, .deciding: return min(connectDeadline, authenticationDue)
+        case .connected: return min(keepAlive.deadline, requestDeadline, authenticationDue)
         }
     }
 

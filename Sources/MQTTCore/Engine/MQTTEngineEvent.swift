@@ -83,7 +83,7 @@ public struct MQTTEngineEvent: Sendable {
         /// allows. Reported once for each connection.
         case receiveMaximumExceeded(UInt16)
 
-        /// PINGRESP arrived this many nanoseconds after PINGREQ.
+        /// PINGRESP arrived this many nanoseconds after PINGREQ, without the time in which the caller did not read.
         case pingAnswered(after: Int64)
 
         /// The server had no session for us. Messages that it had not finally acknowledged went back into the queue and

@@ -10,9 +10,7 @@ public struct MQTTFilterRequest: Sendable {
     var packetID: UInt16 = 0
     /// Whether messages of a new connection wait for the answer.
     package internal(set) var comesFirst = false
-    /// When it was written, and when the answer is late.
+    /// When it was written: a time of the listening clock, and in ``MQTTEngineEvent/Kind/requestFailed(_:)`` the moment in which
+    /// the caller's clock would show it, had the two not differed.
     package var time: Int64
-    var deadline = Int64.max
-    /// How often the answer was waited for once more, because bytes kept arriving.
-    var postponements: UInt8 = 0
 }

@@ -12,24 +12,10 @@ package enum HeldUp: Sendable {
 
 /// The full buffers of a connection that hold something up, and whether their readers take messages. On the loop's thread.
 package final class FullBuffers<Route: DeliveryRoute> {
-    /// How many messages a reader, or all of them, had taken, and since when it has been so many.
-    private struct Progress {
-        var taken: Int
-        var since: Int64
-
-        /// Whether nothing has been taken for the interval, after which another one begins. While the system slept, nobody could.
-        mutating func stands(_ taken: Int, for interval: Int64, wokeAt: Int64, at now: Int64) -> Bool {
-            let isSame = taken == self.taken
-            if isSame { since = max(since, wokeAt) }
-            if isSame, now < since.advanced(byNanoseconds: interval) { return false }
-            self = Progress(taken: taken, since: now)
-            return isSame
-        }
-    }
-
-    private var buffers: [(route: Route, holdsUp: HeldUp, progress: Progress)] = []
+    /// Progress is counted in messages that the reader has taken.
+    private var buffers: [(route: Route, holdsUp: HeldUp, progress: CountedProgress)] = []
     /// Set while all subscriptions together hold too much.
-    private var ofAll: Progress?
+    private var ofAll: CountedProgress?
     private let alarm: LoopAlarm
     private let interval: Int64
 
@@ -56,14 +42,14 @@ package final class FullBuffers<Route: DeliveryRoute> {
         let index = buffers.firstIndex { $0.route === route }
         if let index, holdingUp == .acknowledgements || buffers[index].holdsUp == .reading { return }
         if let index { buffers.remove(at: index) }
-        buffers.append((route, holdingUp, Progress(taken: route.takenCount, since: alarm.loop.now)))
+        buffers.append((route, holdingUp, CountedProgress(route.takenCount, at: alarm.loop.timeAwake)))
         watch()
     }
 
     /// All subscriptions together hold too much.
     package func connectionIsFull(_ routes: @autoclosure () -> [Route]) {
         guard ofAll == nil else { return }
-        ofAll = Progress(taken: Self.taken(by: routes()), since: alarm.loop.now)
+        ofAll = CountedProgress(Self.taken(by: routes()), at: alarm.loop.timeAwake)
         watch()
     }
 
@@ -82,12 +68,12 @@ package final class FullBuffers<Route: DeliveryRoute> {
     /// The subscriptions whose readers have taken nothing for the interval: one that keeps the client from reading, and those
     /// that hold up acknowledgements only.
     package func standingStill(_ routes: @autoclosure () -> [Route]) -> (reading: Route?, acknowledgements: [Route]) {
-        let (now, wokeAt) = (alarm.loop.now, alarm.loop.lastSleep.upperBound)
+        let now = alarm.loop.timeAwake
         var reading: Route?
         var acknowledgements: [Route] = []
         for index in buffers.indices {
             let route = buffers[index].route
-            guard buffers[index].progress.stands(route.takenCount, for: interval, wokeAt: wokeAt, at: now) else {
+            guard buffers[index].progress.stands(route.takenCount, for: interval, at: now) else {
                 continue
             }
             switch buffers[index].holdsUp {
@@ -97,7 +83,7 @@ package final class FullBuffers<Route: DeliveryRoute> {
         }
         if ofAll != nil {
             let routes = routes()
-            let stands = ofAll?.stands(Self.taken(by: routes), for: interval, wokeAt: wokeAt, at: now) == true
+            let stands = ofAll?.stands(Self.taken(by: routes), for: interval, at: now) == true
             if stands, reading == nil { reading = slowest(of: routes) }
         }
         watch()
@@ -107,7 +93,8 @@ package final class FullBuffers<Route: DeliveryRoute> {
     /// Looks again when a reader may have taken nothing for the interval.
     private func watch() {
         let since = buffers.reduce(ofAll?.since ?? .max) { min($0, $1.progress.since) }
-        alarm.set(since == .max ? .max : since.advanced(byNanoseconds: interval))
+        let loop = alarm.loop
+        alarm.set(since == .max ? .max : since.advanced(byNanoseconds: interval + loop.now - loop.timeAwake))
     }
 
     private static func taken(by routes: [Route]) -> Int { routes.reduce(0) { $0 + $1.takenCount } }

@@ -78,6 +78,9 @@ public struct STOMPConfiguration: Sendable, CustomStringConvertible {
     public var connectTimeout: Duration = .seconds(30)
     /// Timeout for receipts and for replies to requests. While a frame arrives slowly, behind which a RECEIPT may come, the
     /// client waits for that longer. Default: 30 seconds.
+    ///
+    /// For receipts, time in which the client does not read, because of a full buffer, and in which the system sleeps does not count. A
+    /// reader that takes nothing for this time ends the calls that wait, see ``STOMPEvent/readingPaused(for:)``.
     public var requestTimeout: Duration = .seconds(30)
     /// The longest time without any RECEIPT while frames of this client wait for one; nil waits for ever. Then the
     /// connection ends, and the next server is tried. Default: 30 seconds.

@@ -54,10 +54,9 @@ public enum STOMPEvent: ClientEvent {
     /// This many messages arrived that belong to no subscription, or to no request that still waits; they are ignored.
     case unmatchedMessages(Int)
     /// Nothing more is read from the connection until the receiver of this subscription has taken half of what waits, because
-    /// its buffer is full, or that of the whole connection. Answers wait meanwhile too: a call that waits for a RECEIPT throws
-    /// ``STOMPError/Code/timedOut`` after ``STOMPConfiguration/requestTimeout``. See ``BufferPolicy``.
-    ///
-    /// Reported again each time that the receiver has taken no message for that time.
+    /// its buffer is full, or that of the whole connection. Answers wait meanwhile too: when
+    /// the receiver has taken no message for ``STOMPConfiguration/requestTimeout``, calls that wait for a RECEIPT throw
+    /// ``STOMPError/Code/timedOut``, and this is reported again. See ``BufferPolicy``.
     case readingPaused(for: String)
     /// The server has taken nothing for five seconds, while a caller of ``STOMPClient`` waits for room in the outbox
     /// (``STOMPConfiguration/maximumOutboxBytes``), or so much else waits there that nothing is read. Reported once;

@@ -177,6 +177,17 @@ struct STOMPMachine: ClientMachine, ~Copyable {
         engine.setReadingPaused(name != nil, at: now)
     }
 
+    /// Nothing is read: all callers fail that wait for the receipts of their frames, but for those of subscriptions.
+    mutating func readingStandsStill(at now: Int64, into afterLock: STOMPAfterLock) {
+        afterLock.core = core
+        let batchBit = SendBatches<STOMPReadySend?, ReceiptAnswer>.bit
+        let error = STOMPError(.timedOut, nil, unreadBecause: pauseReason, hint: engine.receiptHint)
+        // Confirmations of a batch that nobody awaits yet may still come.
+        batches.failAll(awaitedOnly: true, .failure(error), into: &afterLock.batchEnds)
+        engine.expireReceipts(where: { $0 & (Self.requestBit | batchBit) == 0 }, into: &afterLock.effects)
+        collect(into: afterLock, at: now)
+    }
+
     /// Takes the callers whose frames are complete out of the table, to be resumed after the lock is released.
     private mutating func collect(into afterLock: STOMPAfterLock, at now: Int64) {
         guard !afterLock.effects.completions.isEmpty else { return }

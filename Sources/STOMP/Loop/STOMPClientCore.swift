@@ -59,8 +59,12 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
         return verdict == .wait && failure.isSilenceOrViolation ? .leaveServer : verdict
     }
 
-    /// Nothing: each receipt has its time, also while nothing is read.
-    func readingStandsStill(for subscription: String) {}
+    func readingStandsStill(for subscription: String) {
+        let (afterLock, now) = (STOMPAfterLock.apart(on: loop), loop.now)
+        link.perform { $0.readingStandsStill(at: now, into: afterLock) }
+        afterLock.perform(RawSpan())
+        subscriptions.readingStandsStill()
+    }
 
     func stop(_ failure: STOMPError) {
         var waiters = link.perform { $0.receipts.takeAll() }

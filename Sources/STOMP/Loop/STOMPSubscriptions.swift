@@ -96,8 +96,8 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
             where error.serverError?.receiptID == nil && route.call == nil && route.presumedRefusals == 0:
                 route.presumedRefusals += 1
             case .timedOut where route.call == nil:
-                // Its answer may have arrived without being read. It is waited for.
-                if core.link.perform({ $0.engine.mayBeUnread(subscription: route.id) }) {
+                // The answer may be among what is not read.
+                if core.link.pauseReason != nil {
                     route.receivers.replies?.subscribedAgain()
                     return
                 }
@@ -306,6 +306,17 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
         where route.call != nil && route.firstWritten.advanced(byNanoseconds: timeout) <= now {
             fail(route, .connectionsEndBeforeReceipt(ofSubscribeTo: route.destination))
         }
+    }
+
+    /// Nothing is read: all callers fail that wait for a receipt. What they have asked for ends.
+    func readingStandsStill() {
+        let error = STOMPError(.timedOut, nil, unreadBecause: core.link.pauseReason)
+        for route in orderedRoutes where route.call != nil {
+            fail(route, error.namingSubscribe(to: route.destination))
+            // The broker may have subscribed it nevertheless.
+            unsubscribeWithoutWaiting(route)
+        }
+        endUnsubscribes(error)
     }
 
     /// The client has stopped connecting: all subscriptions end, and all waiting callers fail.

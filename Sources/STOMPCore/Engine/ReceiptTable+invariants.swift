@@ -2,7 +2,7 @@
 
 extension ReceiptTable {
     /// What a check visits.
-    var size: Int { span + unread.count + named.count }
+    var size: Int { span + named.count }
 
     /// Stops the process where the table contradicts itself.
     mutating func checkInvariants() {
@@ -15,19 +15,8 @@ extension ReceiptTable {
             offset += 1
         }
         assert(pending == awaited, "Another number of receipts is awaited than is counted.")
-        checkUnread()
         guard !named.isEmpty else { return }
         for number in named.values { assert(number < nextNumber, "A receipt has a name and is not awaited.") }
         assert(Set(named.values).count == named.count, "A receipt has two names.")
-    }
-
-    private mutating func checkUnread() {
-        var (place, last) = (0, UInt64(0))
-        while place < unread.count {
-            let number = unread[place].number
-            assert(number > last, "Receipts that may have come are not in their order.")
-            assert(number < nextNumber - UInt64(span), "A receipt whose time is over is still awaited.")
-            (place, last) = (place + 1, number)
-        }
     }
 }

@@ -132,14 +132,13 @@ extension STOMPEngine {
         owedReceipt = frame
     }
 
-    mutating func addReceipt(_ token: UInt64, _ name: [UInt8]? = nil, readBefore: Int64 = -1, at now: Int64) {
+    mutating func addReceipt(_ token: UInt64, _ name: [UInt8]? = nil, at now: Int64) {
+        let time = listening.time(at: now)
         if owedReceipt == 0 {
             owedReceipt = receipts.nextNumber
-            receiptWait.restart(at: now)
+            receiptWait.restart(at: time)
         }
-        receipts.add(
-            token: token, deadline: now.advanced(byNanoseconds: configuration.receiptTimeout), name: name,
-            readBefore: readBefore)
+        receipts.add(token: token, deadline: time.advanced(byNanoseconds: configuration.receiptTimeout), name: name)
     }
 
     /// An id as it stands on the wire.

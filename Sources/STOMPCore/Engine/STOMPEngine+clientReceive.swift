@@ -24,7 +24,7 @@ extension STOMPEngine {
         phaseDeadline = .max
         timing = HeartBeatTiming(heartBeat, at: now)
         receiptLimit = profile.sendsReceipts ? UInt32(clamping: max(1, configuration.maximumReceipts)) : 0
-        receiptWait.start(timeout: configuration.acknowledgementTimeout, at: now)
+        receiptWait.start(timeout: configuration.acknowledgementTimeout, at: listening.time(at: now))
         effects.report(
             .connected(
                 STOMPConnected(
@@ -47,7 +47,7 @@ extension STOMPEngine {
             try handleReceipt(bytes, base, into: &effects)
             // A receipt counts even if no caller waits for it any longer.
             oweOldest()
-            receiptWait.progressed(at: now)
+            receiptWait.progressed(at: listening.time(at: now))
         case .connected where phase == .connecting: try handleConnected(bytes, base, at: now, into: &effects)
         case .error: handleError(bytes, base, into: &effects)
         case .connected, .message, .receipt: throw unexpected(bytes, base)

@@ -1,6 +1,7 @@
 // The life of a connection: open, timeouts, the end.
 
 // Exported, because callers of `handleTimeout` make it.
+import MessagingWire
 @_exported public import struct MessagingWire.OutputProgress
 
 extension STOMPEngine {
@@ -50,7 +51,7 @@ extension STOMPEngine {
     /// for others.
     private func idleHint(at now: Int64) -> String {
         let silence = timing.silence(at: now)
-        guard silence >= Self.suspiciousSilence, !timing.isPaused else { return "" }
+        guard silence >= Self.suspiciousSilence, listening.isRunning else { return "" }
         let own = configuration.connect.heartBeat
         let longest = Int(Self.suspiciousSilence / 1_000_000)
         let asksOften = (1..<longest).contains(own.outgoing) || (1..<longest).contains(own.incoming)
@@ -63,29 +64,45 @@ extension STOMPEngine {
     /// The caller stopped or resumed reading by its own decision: while it does not read, silence of the peer proves
     /// nothing. Heart-beats are still written.
     public mutating func setReadingPaused(_ paused: Bool, at now: Int64) {
-        guard paused != timing.isPaused else { return }
-        timing.setReading(isPaused: paused, isHeldUp: timing.isHeldUp, at: now)
-        receiptWait.restart(at: now)
+        timing.setReadingPaused(paused, at: now)
     }
 
-    /// The system slept from `start` until now. Nothing was read meanwhile: every answer, and the next heart-beat of the peer, is
-    /// awaited anew.
+    /// The clock by which answers are awaited.
+    var listening: ListeningClock { timing.listening }
+
+    /// Whatever is awaited from the peer is awaited for its whole time from now on.
+    private mutating func awaitAnew(at now: Int64) {
+        timing.beginAnew(at: now)
+        receiptWait.beginAnew(at: listening.time(at: now))
+    }
+
+    /// The system slept from `start` until now. That time does not count for any answer. After a long sleep all answers and the next
+    /// heart-beat of the peer are awaited anew, but not a second time without a sign of life, or short times awake would keep a
+    /// dead connection for ever.
     package mutating func systemSlept(since start: Int64, at now: Int64) {
         defer { assert(checkInvariants()) }
         if phase == .connecting {
-            phaseDeadline = max(phaseDeadline, now.advanced(byNanoseconds: configuration.connectTimeout))
+            let patience = min(configuration.connectTimeout, configuration.receiptTimeout)
+            phaseDeadline = max(phaseDeadline, now.advanced(byNanoseconds: patience))
         }
-        receipts.postpone(until: now.advanced(byNanoseconds: configuration.receiptTimeout))
-        guard !timing.isPaused else { return }
-        setReadingPaused(true, at: start)
-        setReadingPaused(false, at: now)
+        timing.systemSlept(since: start, at: now)
+        let time = listening.time(at: now)
+        receiptWait.limit(to: time)
+        receipts.limitDeadlines(to: time.advanced(byNanoseconds: configuration.receiptTimeout))
+        if listening.isRunning, now - start >= .longSleep, timing.hasSign { awaitAnew(at: now) }
     }
 
     /// The caller reads nothing until the peer has taken more of ``output``, or reads again. Meanwhile what the peer takes is its
     /// sign of life: see ``OutputProgress/movedBytes``.
     package mutating func setReadingHeldUp(_ isHeldUp: Bool, at now: Int64) {
-        timing.setReading(isPaused: timing.isPaused, isHeldUp: isHeldUp, at: now)
-        receiptWait.restart(at: now)
+        timing.isHeldUp = isHeldUp
+        if isHeldUp { noteSign(at: now) } else { awaitAnew(at: now) }
+    }
+
+    /// The peer takes what waits, which is its sign of life while nothing is read.
+    private mutating func noteSign(at now: Int64) {
+        timing.read(at: now)
+        receiptWait.restart(at: listening.time(at: now))
     }
 
     /// Whether the caller reads nothing until the peer has taken more of ``output``.
@@ -114,25 +131,19 @@ extension STOMPEngine {
         // While nothing is read because the peer has not taken our bytes, taking some is its sign of life.
         if let movedBytes = progress.movedBytes, movedBytes != movedAtTimeout {
             movedAtTimeout = movedBytes
-            timing.read(at: now)
-            receiptWait.restart(at: now)
+            noteSign(at: now)
         }
-        var isLate = awaitsReceipts && receiptWait.isOver(progress, at: now)
-        if isLate, isReadingFrame(at: now), receiptWait.postpone(at: now) { isLate = false }
+        let time = listening.time(at: now)
+        var isLate = awaitsReceipts && receiptWait.isOver(progress, at: time)
+        if isLate, isReadingFrame(at: now), receiptWait.postpone(at: time) { isLate = false }
         if isLate { oweFrame(ofCommit: owedReceipt) }
         let owed = isLate ? TransactionReceipts.id(of: owedReceipt) ?? receipts.id(of: owedReceipt) : ""
-        if now >= receipts.nextDeadline, !isLate, isReadingFrame(at: now) {
-            receipts.postponeOldest(until: now.advanced(byNanoseconds: max(1, configuration.receiptTimeout / 16)))
+        if now >= receiptDeadline, !isLate, isReadingFrame(at: now) {
+            receipts.postponeOldest(until: time.advanced(byNanoseconds: max(1, configuration.receiptTimeout / 16)))
         }
-        while now >= receipts.nextDeadline, let oldest = receipts.oldest,
-            let token = receipts.expireOldest(
-                timeRead: timing.timeRead(at: now), timeout: configuration.receiptTimeout)
-        {
-            oweFrame(ofCommit: oldest)
-            transactionReceipts.expired(oldest)
-            effects.completions.append(STOMPReceiptCompletion(token: token, outcome: .timedOut))
+        while now >= receiptDeadline, let oldest = receipts.oldest, let token = receipts.expireOldest() {
+            expired(oldest, token, into: &effects)
         }
-        if now >= unreadDeadline { expireUnread(at: now, into: &effects) }
         if isLate { return failForReceipts(owed, into: &effects) }
         if now >= timing.readDeadline {
             let failure: STOMPConnectionFailure =
@@ -148,29 +159,27 @@ extension STOMPEngine {
         }
     }
 
-    /// When a receipt that may have come without being read has not come.
-    var unreadDeadline: Int64 {
-        guard let readBefore = receipts.oldestUnread else { return .max }
-        return timing.whenRead(for: readBefore.advanced(byNanoseconds: configuration.receiptTimeout))
+    private mutating func expired(_ number: UInt64, _ token: UInt64, into effects: inout STOMPEffects) {
+        oweFrame(ofCommit: number)
+        transactionReceipts.expired(number)
+        effects.completions.append(STOMPReceiptCompletion(token: token, outcome: .timedOut))
     }
 
-    private mutating func expireUnread(at now: Int64, into effects: inout STOMPEffects) {
-        if isReadingFrame(at: now) { receipts.postponeOldestUnread(by: max(1, configuration.receiptTimeout / 16)) }
-        guard now >= unreadDeadline else { return }
-        for late in receipts.takeUnread(writtenBy: timing.timeRead(at: now) - configuration.receiptTimeout) {
-            effects.completions.append(STOMPReceiptCompletion(token: late.token, outcome: .timedOut))
-        }
+    /// The callers with such tokens wait no longer: nothing is read until somebody does what they may be about to do.
+    package mutating func expireReceipts(where isChosen: (UInt64) -> Bool, into effects: inout STOMPEffects) {
+        defer { assert(checkInvariants()) }
+        for (number, token) in receipts.expire(where: isChosen) { expired(number, token, into: &effects) }
     }
 
-    /// Whether the RECEIPT of a subscription, whose time is over, may have come without being read: it is awaited until the
-    /// caller has read for that time.
-    package mutating func mayBeUnread(subscription id: String) -> Bool {
-        subscriptions.index(of: wireForm(id)).map { receipts.isUnread(subscriptions.entries[$0].receipt) } ?? false
+    /// When the receipt that is awaited longest is late.
+    var receiptDeadline: Int64 {
+        listening.moment(of: receipts.nextDeadline, patience: configuration.receiptTimeout)
     }
 
     /// Whether a frame is arriving in pieces, behind which a RECEIPT may come: nothing else can come before its end.
     private func isReadingFrame(at now: Int64) -> Bool {
-        bytesLeft > 0 && timing.isReading && timing.hasRead(within: configuration.receiptTimeout / 2, at: now)
+        bytesLeft > 0 && timing.isReading
+            && timing.lastRead.advanced(byNanoseconds: configuration.receiptTimeout / 2) > listening.time(at: now)
     }
 
     /// The server sent no receipt for too long.
@@ -231,7 +240,7 @@ extension STOMPEngine {
         phase = .closing
         phaseDeadline = .max
         timing = .off
-        receipts.forgetExpired()
+        receipts.forgetNames()
     }
 
     private mutating func reportAborted(into effects: inout STOMPEffects) {

@@ -45,7 +45,7 @@ extension STOMPEngine {
             .init(
                 id: wireID, destination: destination, ackMode: acknowledgement, token: token,
                 receipt: receiptToken == nil ? 0 : receipts.nextNumber, isAnswered: isAnswered))
-        if let receiptToken { addReceipt(receiptToken, receiptName, readBefore: timing.timeRead(at: now), at: now) }
+        if let receiptToken { addReceipt(receiptToken, receiptName, at: now) }
     }
 
     /// Registers a subscription that the broker creates implicitly; no SUBSCRIBE is sent. RabbitMQ does so for reply queues,

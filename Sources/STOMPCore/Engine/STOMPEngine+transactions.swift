@@ -64,7 +64,7 @@ extension STOMPEngine {
         if let open = transactions.removeValue(forKey: transaction.number) {
             subscriptions.transactionEnded(transaction.number, open.answers, isAborted: false)
         }
-        receiptWait.restart(at: now)
+        receiptWait.restart(at: listening.time(at: now))
     }
 
     /// Takes all of a transaction back: messages that were acknowledged or rejected in it are unanswered again.
@@ -84,7 +84,7 @@ extension STOMPEngine {
         if let open = transactions.removeValue(forKey: transaction.number) {
             subscriptions.transactionEnded(transaction.number, open.answers, isAborted: true)
         }
-        receiptWait.restart(at: now)
+        receiptWait.restart(at: listening.time(at: now))
     }
 
     /// The broker owes none of these receipts any longer.

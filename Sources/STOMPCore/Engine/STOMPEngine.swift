@@ -131,14 +131,15 @@ public struct STOMPEngine: ~Copyable, Sendable {
     @inline(__always)
     private borrowing func findNextDeadline() -> Int64 {
         if phase == .closed { return .max }
-        let late = awaitsReceipts ? receiptWait.deadline : .max
-        return min(phaseDeadline, receipts.nextDeadline, unreadDeadline, timing.nextDeadline, late)
+        let late = awaitsReceipts ? listening.moment(of: receiptWait.deadline) : .max
+        return min(phaseDeadline, receiptDeadline, timing.nextDeadline, late)
     }
 
     /// Whether the server owes a receipt, and we would read it if it takes what we write. RabbitMQ withholds those of a transaction
     /// until its end.
     var awaitsReceipts: Bool {
-        owedReceipt != 0 && phase == .connected && role == .client && transactions.isEmpty && !timing.isPaused
+        owedReceipt != 0 && phase == .connected && role == .client && transactions.isEmpty
+            && listening.isRunning
     }
 
     /// Whether the connection is over: write ``output``, then close it and call ``connectionClosed(at:into:)``.

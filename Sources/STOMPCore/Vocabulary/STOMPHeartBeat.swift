@@ -51,15 +51,12 @@ package struct HeartBeatTiming: Sendable {
     private var incoming: Int64 = 0
     /// When the last frame or heart-beat was encoded or written.
     package private(set) var lastWrite: Int64 = 0
-    private var lastRead: Int64 = 0
-    /// We do not read by our own decision: silence is our own.
-    private(set) var isPaused = false
+    /// The clock of all that is awaited from the peer.
+    private(set) var listening = ListeningClock()
+    /// When the peer last gave a sign of life, a time of that clock.
+    private(set) var lastRead: Int64 = 0
     /// We do not read until the peer has taken more of what we wrote: its silence is that it takes nothing.
-    private(set) var isHeldUp = false
-    /// When we began to read, or resumed.
-    private var readingSince: Int64 = 0
-    /// For how long we had read before the last pause.
-    private var readBefore: Int64 = 0
+    var isHeldUp = false
 
     static let off = HeartBeatTiming()
 
@@ -70,38 +67,30 @@ package struct HeartBeatTiming: Sendable {
         incoming = Int64(agreed.incoming) * 1_000_000
         lastRead = now
         lastWrite = now
-        readingSince = now
     }
 
     mutating func wrote(at now: Int64) { lastWrite = max(lastWrite, now) }
 
-    mutating func read(at now: Int64) { lastRead = max(lastRead, now) }
+    mutating func read(at now: Int64) { lastRead = max(lastRead, listening.time(at: now)) }
 
-    /// Whether anything was read within so many nanoseconds.
-    func hasRead(within time: Int64, at now: Int64) -> Bool { lastRead.advanced(byNanoseconds: time) > now }
-
-    /// For how many nanoseconds the caller has read since the connection was accepted, without its pauses.
-    func timeRead(at now: Int64) -> Int64 { isReading ? readBefore + max(0, now - readingSince) : readBefore }
-
-    /// When the caller will have read for so many nanoseconds; `Int64.max` while it does not read.
-    func whenRead(for time: Int64) -> Int64 {
-        isReading ? readingSince.advanced(byNanoseconds: max(0, time - readBefore)) : .max
-    }
-
-    /// For how long nothing was written or read.
-    func silence(at now: Int64) -> Int64 { now - max(lastWrite, lastRead) }
+    /// For how long nothing was written, and nothing read although we listened.
+    func silence(at now: Int64) -> Int64 { min(now - lastWrite, listening.time(at: now) - lastRead) }
 
     mutating func stopHeartBeats() { (outgoing, incoming) = (0, 0) }
 
-    var isReading: Bool { !isPaused && !isHeldUp }
+    var isReading: Bool { listening.isRunning && !isHeldUp }
 
-    mutating func setReading(isPaused: Bool, isHeldUp: Bool, at now: Int64) {
-        readBefore = timeRead(at: now)
-        readingSince = now
-        // The silence that ends was our own, or the peer has taken what waited.
-        if !isReading { lastRead = max(lastRead, now) }
-        (self.isPaused, self.isHeldUp) = (isPaused, isHeldUp)
+    mutating func setReadingPaused(_ paused: Bool, at now: Int64) { listening.setRunning(!paused, at: now) }
+
+    mutating func systemSlept(since start: Int64, at now: Int64) {
+        lastRead = min(lastRead, listening.slept(since: start, at: now))
     }
+
+    /// Whether anything was read since all answers were last awaited anew.
+    var hasSign: Bool { lastRead > listening.start }
+
+    /// All answers are awaited anew, as after a sign of life.
+    mutating func beginAnew(at now: Int64) { lastRead = listening.beginAnew(at: now) }
 
     /// At three fifths of the interval: the peer expects data at least that often, and timers and networks are late.
     var writeDeadline: Int64 {
@@ -111,7 +100,7 @@ package struct HeartBeatTiming: Sendable {
     /// After two and a half times the interval of silence: ActiveMQ checks once in an interval whether it has sent
     /// anything since the last check, so that up to two intervals pass between a frame and its next heart-beat.
     var readDeadline: Int64 {
-        incoming == 0 || isPaused ? .max : lastRead.advanced(byNanoseconds: incoming / 2 * 5)
+        incoming == 0 ? .max : listening.moment(of: lastRead.advanced(byNanoseconds: incoming / 2 * 5))
     }
 
     var nextDeadline: Int64 { min(writeDeadline, readDeadline) }

@@ -153,6 +153,10 @@ package final class EventLoop: @unchecked Sendable {
         return MonotonicClock.now
     }
 
+    /// The present time without the sleep of the system, as far as that was noticed: for what a sleep must not use up. On the
+    /// loop's thread.
+    package var timeAwake: Int64 { now - inside.timeAsleep }
+
     /// The last sleep of the system that was noticed. On the loop's thread.
     package var lastSleep: Range<Int64> { inside.lastSleep }
 

@@ -371,6 +371,75 @@ struct KeepAliveTests {
         #expect(pings(pair) == 1)
     }
 
+    /// A device that sleeps whenever it can.
+    @Test(arguments: [1, 10, 29, 30, 3_600])
+    func `short times awake between sleeps do not keep a dead connection`(seconds: Double) throws {
+        let pair = EnginePair(client: {
+            $0.keepAlive = 60
+            $0.pingTimeout = 5_000_000_000
+            $0.requestTimeout = 20_000_000_000
+        })
+        try pair.connect()
+        // PINGREQ has no answer from here on.
+        pair.advance(seconds: 60)
+        pair.client.engine.output = []
+        var awake = 0
+        while pair.client.failure == nil, awake < 100 {
+            sleep(pair, seconds: seconds)
+            pair.advance(seconds: 1)
+            awake += 1
+        }
+        #expect(pair.client.failure == .pingTimeout && awake == 5)
+    }
+
+    /// What has arrived is read, and other threads publish, before the sleep is noticed.
+    @Test(arguments: [10, 3_600])
+    func `what happens after the wake, before the sleep is noticed, has its own time`(seconds: Int64) throws {
+        let pair = EnginePair(client: {
+            $0.keepAlive = 0
+            $0.acknowledgementTimeout = 20_000_000_000
+            $0.requestTimeout = 10_000_000_000
+        })
+        try pair.connect()
+        let start = pair.now
+        pair.now += seconds * 1_000_000_000
+        try pair.publish("1", qos: .atLeastOnce, token: 1)
+        try pair.client.engine.subscribe([.init(filter: "a")], at: pair.now)
+        pair.client.engine.output = []
+        pair.client.engine.systemSlept(since: start, at: pair.now, progress: OutputProgress())
+        var isLate: Bool { pair.client.events.contains { if case .requestLate = $0 { true } else { false } } }
+        pair.advance(seconds: 9.9)
+        #expect(!isLate)
+        pair.advance(seconds: 0.1)
+        #expect(isLate && pair.client.failure == nil)
+        for _ in 0..<12 { pair.advance(seconds: 1) }
+        guard case .acknowledgementTimeout = pair.client.failure else {
+            Issue.record("\(String(describing: pair.client.failure))")
+            return
+        }
+    }
+
+    /// The server answers PINGREQ, and nothing else.
+    @Test func `long sleeps do not keep a SUBSCRIBE waiting that PINGRESP has overtaken`() throws {
+        let pair = EnginePair(client: {
+            $0.keepAlive = 60
+            $0.requestTimeout = 10_000_000_000
+        })
+        try pair.connect()
+        pair.serverAnswers = false
+        try pair.client.engine.subscribe([.init(filter: "a")], at: pair.now)
+        pair.settle()
+        var isLate: Bool { pair.client.events.contains { if case .requestLate = $0 { true } else { false } } }
+        var awake = 0
+        while !isLate, awake < 100 {
+            sleep(pair, seconds: 100)
+            pair.settle()
+            pair.advance(seconds: 2)
+            awake += 2
+        }
+        #expect(awake == 10 && pair.client.failure == nil)
+    }
+
     @Test func `an answer to PINGREQ that was awaited before a sleep is awaited for pingTimeout after it`() throws {
         let pair = EnginePair(client: {
             $0.keepAlive = 60

@@ -144,4 +144,49 @@ struct HangingStoreTests {
         await leaving.value
         #expect(client.core.persistence?.journal == nil)
     }
+
+    /// What waits for the store, directly or because messages and requests wait for it.
+    enum Call: CaseIterable {
+        case publish, publishTwice, enqueue, subscribe
+    }
+
+    @Test(arguments: Call.allCases)
+    func `a call that waits for a store that hangs ends after requestTimeout, and may take effect later`(
+        call: Call
+    ) async throws {
+        let server = SubscribingServer()
+        let received = Atomic(0)
+        server.scriptedServer.remark { _ in
+            received.add(1, ordering: .relaxed)
+            return []
+        }
+        let store = GatedStore()
+        let client = server.scriptedServer.client {
+            $0.cleanStart = false
+            $0.sessionStore = store
+            $0.requestTimeout = .seconds(1)
+        }
+        var events = client.events.makeAsyncIterator()
+        try await client.connect()
+        store.appends.store(false, ordering: .releasing)
+        let error = await #expect(throws: MQTTError.self) {
+            switch call {
+            case .publish: try await client.publish("1", to: "a", qos: .atLeastOnce)
+            case .publishTwice:
+                async let first = client.publish("1", to: "a", qos: .exactlyOnce)
+                try await client.publish("2", to: "a", qos: .exactlyOnce)
+                _ = try await first
+            case .enqueue: try await client.enqueue(MQTTOutgoingMessage("1", to: "a", qos: .atLeastOnce))
+            case .subscribe: _ = try await client.subscribe(to: "new", qos: .atLeastOnce)
+            }
+        }
+        #expect(error?.code == .timedOut && error?.message.contains("session store") == true, "\(error as Any)")
+        while let event = await events.next() { if case .storeUnanswered = event { break } }
+        store.appends.store(true, ordering: .releasing)
+        // What was published may still be sent, what was enqueued was not accepted, and the client goes on.
+        let count = [.subscribe, .enqueue].contains(call) ? 0 : call == .publishTwice ? 2 : 1
+        #expect(await eventually { received.load(ordering: .relaxed) == count && !store.isHeld })
+        #expect(client.state.isConnected)
+        await client.disconnect()
+    }
 }

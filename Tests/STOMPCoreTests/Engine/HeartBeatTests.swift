@@ -187,6 +187,54 @@ import Testing
         #expect(client.takeLog() == [] && client.deadline == 100_000 + timeout)
     }
 
+    /// Callers on other threads send before the loop has noticed the sleep.
+    @Test(arguments: [10, 3_600])
+    func `a receipt that is asked for after the wake, before the sleep is noticed, has its own time`(
+        seconds: Int64
+    ) throws {
+        var configuration = STOMPEngineConfiguration()
+        configuration.receiptTimeout = 5_000_000_000
+        let client = try ScriptedEngine.connected(configuration: configuration)
+        try client.engine.send(destination: "/q", body: [], receiptToken: 1, at: 0)
+        let wake = seconds * 1_000_000_000
+        try client.engine.send(destination: "/q", body: [], receiptToken: 2, at: wake)
+        client.engine.systemSlept(since: 0, at: wake)
+        client.now = seconds * 1_000
+        client.advance(to: client.now + 5_000)
+        #expect(client.takeLog() == ["receipt 1 timedOut", "receipt 2 timedOut"])
+    }
+
+    @Test func `a pause of reading that begins before a sleep is noticed does not count it`() throws {
+        var configuration = STOMPEngineConfiguration()
+        configuration.receiptTimeout = 5_000_000_000
+        let client = try ScriptedEngine.connected(configuration: configuration)
+        try client.engine.send(destination: "/q", body: [], receiptToken: 1, at: 0)
+        client.now = 3_600_000
+        client.engine.setReadingPaused(true, at: client.nanoseconds)
+        client.engine.systemSlept(since: 1_000_000_000, at: client.nanoseconds)
+        client.advance(to: 4_000_000)
+        client.engine.setReadingPaused(false, at: client.nanoseconds)
+        client.advance(to: 4_003_999)
+        #expect(client.takeLog().isEmpty)
+        client.advance(to: 4_004_000)
+        #expect(client.takeLog() == ["receipt 1 timedOut"])
+    }
+
+    /// A device that sleeps whenever it can.
+    @Test(arguments: [1, 10, 29, 30, 3_600])
+    func `short times awake between sleeps do not keep a dead connection`(seconds: Int64) throws {
+        let client = try client(.init(outgoing: 1_000, incoming: 1_000), "1000,1000")
+        var awake: Int64 = 0
+        while client.engine.phase == .connected, awake < 10_000 {
+            client.advance(to: client.now + 200)
+            awake += 200
+            sleep(client, until: client.now + seconds * 1_000)
+        }
+        // A long sleep has the next heart-beat awaited for its whole time, once.
+        #expect(awake == (seconds < 30 ? 2_600 : 2_800))
+        #expect(client.takeLog() == ["failed heartBeatLost", "close"])
+    }
+
     @Test func `after a sleep all receipts are awaited anew`() throws {
         var configuration = STOMPEngineConfiguration()
         configuration.receiptTimeout = 5_000_000_000

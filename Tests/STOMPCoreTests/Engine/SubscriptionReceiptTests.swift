@@ -101,24 +101,24 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func `a subscription whose receipt was late while we did not read is confirmed later`(byMessage: Bool) throws {
+    func `no receipt is late while we do not read`(byMessage: Bool) throws {
         let client = try connectedForReceipts()
         try subscribe(client)
         try client.engine.send(destination: "/q", body: [], receiptToken: 2, at: 0)
         client.engine.setReadingPaused(true, at: 0)
         client.advance(to: 6_000)
-        #expect(client.takeLog() == ["receipt 1 timedOut", "receipt 2 timedOut"])
+        #expect(client.takeLog().isEmpty && client.deadline == nil)
         client.engine.setReadingPaused(false, at: client.nanoseconds)
-        // What a caller waited for is reported once.
         client.receive("RECEIPT\nreceipt-id:2\n\n\0")
+        // A message proves the subscription, which is reported once.
         let receipt = "RECEIPT\nreceipt-id:1\n\n\0"
         client.receive(byMessage ? message() + receipt : receipt + receipt)
-        #expect(client.takeLog() == (byMessage ? ["message 7 /topic/s x"] : []) + ["receipt 1 received"])
+        #expect(
+            client.takeLog() == ["receipt 2 received"] + (byMessage ? ["message 7 /topic/s x"] : [])
+                + ["receipt 1 received"])
     }
 
-    @Test func `a subscription whose receipt does not come is late again when we have read for long enough, in all`()
-        throws
-    {
+    @Test func `a receipt is late when we have read for long enough, in all`() throws {
         let client = try connectedForReceipts()
         client.advance(to: 2_000)
         try subscribe(client)
@@ -127,7 +127,6 @@ import Testing
             client.engine.setReadingPaused(isPaused, at: client.nanoseconds)
         }
         // The time is over at 7 seconds, three of which we have read.
-        #expect(client.takeLog() == ["receipt 1 timedOut"])
         client.advance(to: 9_999)
         #expect(client.takeLog().isEmpty)
         client.advance(to: 10_000)
@@ -137,7 +136,7 @@ import Testing
         #expect(client.deadline == nil && client.engine.phase == .connected)
     }
 
-    @Test func `two reasons for a pause end apart`() throws {
+    @Test func `what waits to be taken holds no clock, and what is taken begins the wait anew`() throws {
         let client = try connectedForReceipts()
         try subscribe(client)
         client.engine.setReadingHeldUp(true, at: 0)
@@ -147,8 +146,9 @@ import Testing
         client.engine.setReadingHeldUp(false, at: client.nanoseconds)
         client.advance(to: 3_000)
         client.engine.setReadingPaused(false, at: client.nanoseconds)
+        // Reading is held up no longer since the first second of listening, the second one of time.
         client.advance(to: 7_999)
-        #expect(client.takeLog() == ["receipt 1 timedOut"])
+        #expect(client.takeLog().isEmpty)
         client.advance(to: 8_000)
         #expect(client.takeLog() == ["receipt 1 timedOut"])
     }
@@ -159,7 +159,6 @@ import Testing
         client.engine.setReadingPaused(true, at: 0)
         client.advance(to: 6_000)
         client.engine.setReadingPaused(false, at: client.nanoseconds)
-        #expect(client.takeLog() == ["receipt 1 timedOut"])
         client.receive("MESSAGE\ndestination:/q\nmessage-id:1\nsubscription:0\ncontent-length:20\n\n")
         for second in 7...20 as ClosedRange<Int64> {
             client.receive("x")
@@ -176,15 +175,13 @@ import Testing
         try subscribe(client)
         client.engine.setReadingPaused(true, at: 0)
         client.advance(to: 6_000)
-        #expect(client.takeLog() == ["receipt 1 timedOut"])
         if byDisconnect { try client.engine.disconnect(at: client.nanoseconds) } else { client.receive("ERROR\n\n\0") }
         client.advance(to: 60_000)
         #expect(client.engine.phase == .closing && client.deadline == nil)
-        #expect(!client.takeLog().contains { $0.hasPrefix("receipt") })
+        #expect(client.takeLog().filter { $0.hasPrefix("receipt") }.count == 1)
     }
 
-    @Test func `a receipt that is late although we read changes nothing, nor does one of an earlier connection`() throws
-    {
+    @Test func `a receipt that comes too late changes nothing, nor does one of an earlier connection`() throws {
         let client = try connectedForReceipts()
         try subscribe(client)
         client.advance(to: 6_000)
@@ -193,9 +190,9 @@ import Testing
         try subscribe(client, "t", receipt: 2)
         client.engine.setReadingPaused(true, at: client.nanoseconds)
         client.advance(to: 12_000)
-        #expect(client.takeLog() == ["receipt 2 timedOut"])
         client.close()
         client.connect()
+        _ = client.takeLog()
         client.receive("RECEIPT\nreceipt-id:2\n\n\0")
         #expect(client.takeLog().isEmpty)
     }
