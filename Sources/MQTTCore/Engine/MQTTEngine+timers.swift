@@ -1,7 +1,7 @@
 // Timeouts: connecting, requests, keep alive.
 
 // Exported, because callers of `handleTimeout` make it.
-import MessagingWire
+public import MessagingWire
 @_exported public import struct MessagingWire.OutputProgress
 
 extension MQTTEngine {

@@ -1,7 +1,7 @@
 // The life of a connection: open, timeouts, the end.
 
 // Exported, because callers of `handleTimeout` make it.
-import MessagingWire
+public import MessagingWire
 @_exported public import struct MessagingWire.OutputProgress
 
 extension STOMPEngine {
