@@ -146,8 +146,9 @@ struct StandstillTests {
 
     @Test func `messages of QoS 1 fill a buffer without a pause, and that of QoS 0 stops reading`() async throws {
         let clients = try await Clients()
+        // Reading begins again when the reader has one message left, beside which the last one has room, however slow the reader is.
         let messages = try await clients.client.subscribe(
-            to: "a", qos: .atLeastOnce, buffer: BufferPolicy(messages: 2, overflow: .pauseReading))
+            to: "a", qos: .atLeastOnce, buffer: BufferPolicy(messages: 3, overflow: .pauseReading))
         try await clients.send(5, qos: .atLeastOnce)
         #expect(clients.client.counters.messagesReceived == 5)
         try await clients.client.publish("1", to: "out", qos: .atLeastOnce)
@@ -155,7 +156,8 @@ struct StandstillTests {
         // The one that did not fit.
         #expect(clients.client.counters.messagesReceived == 6)
         #expect(try await messages.first(7).count == 7)
-        #expect(await clients.stop() == ["a"])
+        let names = await clients.stop()
+        #expect(names == ["a"], "\(names)")
     }
 
     @Test func `a message of QoS 0 that waits for room in the outbox learns why there is none`() async throws {
