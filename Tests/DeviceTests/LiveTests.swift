@@ -101,9 +101,17 @@ struct LiveTests {
     }
 
     @Test func `the columns of a header that was not read to the end are not guessed`() async throws {
-        for end in ["x,y", "x,y,z", "g,lat", "at", "acc1,acc2"] {
+        for end in ["x,y", "x,y,z", "X,Y,Z", "x,y,", "g,lat", "at", "acc1,acc2"] {
             let message = "standard input, line 1: neither lat,lng[,ts] nor a header with the columns lat and lng"
             await #expect(throws: DeviceFailure(.dataError, message)) { try await fixes((end + "\n1,2\n").utf8) }
+        }
+    }
+
+    /// Input that comes live never ends, so that nobody would learn at its end that it cannot be read.
+    @Test func `only the first line may be the end of a row`() async throws {
+        let message = "standard input, line 2: neither lat,lng[,ts] nor a header with the columns lat and lng"
+        await #expect(throws: DeviceFailure(.dataError, message)) {
+            try await fixes("47.37;8.54\n47.38;8.55\n47.39;8.56\n".utf8)
         }
     }
 

@@ -48,11 +48,10 @@ enum CSVRow {
         return first == nil || first == UInt8(ascii: "#")
     }
 
-    /// Whether a line may be the end of a row whose beginning was not read: its last field has no letters but those of
-    /// numbers and times, so that it is no name in a header.
+    /// Whether a line may be the end of a row whose beginning was not read: it has no letters but those of numbers and times,
+    /// so that no field is a name in a header.
     static func mayBeCut(_ line: ArraySlice<UInt8>) -> Bool {
-        let last = line.reversed().prefix { $0 != UInt8(ascii: ",") }
-        return last.allSatisfy { $0 < UInt8(ascii: "A") || "eETZ".utf8.contains($0) }
+        line.allSatisfy { $0 < UInt8(ascii: "A") || "eETZ".utf8.contains($0) }
     }
 
     /// What means nothing around a field: zeros are what a file has where nothing was written.

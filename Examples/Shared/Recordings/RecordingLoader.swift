@@ -55,7 +55,8 @@ package enum RecordingLoader {
     /// The value of one line; nil for headers, comments and blank lines, and for a bad row. Bad rows are counted, and so are
     /// times that cannot be read.
     ///
-    /// A program may be attached to its input in the middle of a row, which is a bad row then.
+    /// A program may be attached to its input in the middle of a row. The first line is a bad row then, unless its end looks like a
+    /// whole row.
     ///
     /// - Throws: `.dataError` if there are no columns yet, so that nothing can be read.
     static func row<Format: CSVFormat>(
@@ -67,7 +68,7 @@ package enum RecordingLoader {
             if let problem = row.timeProblem { leftOut.add(.time, problem, line: line.number) }
             return row
         } catch {
-            guard format.hasColumns || CSVRow.mayBeCut(line.bytes) else {
+            guard format.hasColumns || line.number == 1 && CSVRow.mayBeCut(line.bytes) else {
                 throw DeviceFailure(.dataError, "\(name), line \(line.number): \(error.message)")
             }
             leftOut.add(.point, error.message, line: line.number)
