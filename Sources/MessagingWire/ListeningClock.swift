@@ -9,7 +9,9 @@ package struct ListeningClock: Sendable {
     /// Since which moment of the caller's clock this one stands still; `Int64.max` while it runs.
     private var stoppedAt = Int64.max
     /// The time of this clock from which on all answers are awaited anew.
-    package private(set) var start = Int64.min
+    private var start = Int64.min
+    /// When the peer last gave a sign of life, or all answers were awaited anew: a time of this clock.
+    package private(set) var lastSign: Int64 = 0
 
     package init() {}
 
@@ -46,13 +48,26 @@ package struct ListeningClock: Sendable {
     /// clock then; returns the present one, which they should not exceed.
     package mutating func slept(since start: Int64, at now: Int64) -> Int64 {
         lag += max(0, min(now, stoppedAt) - start)
+        limitSign(to: time(at: now))
         return time(at: now)
     }
 
-    /// All answers are awaited anew, each for its whole time. Returns the time.
-    @discardableResult
-    package mutating func beginAnew(at now: Int64) -> Int64 {
+    // MARK: Signs of life
+
+    package mutating func noteSign(at now: Int64) { lastSign = max(lastSign, time(at: now)) }
+
+    /// What was noticed after `time` proves nothing, or lies in the future.
+    package mutating func limitSign(to time: Int64) { lastSign = min(lastSign, time) }
+
+    /// Whether the peer has given a sign of life since all answers were last awaited anew.
+    package var hasSign: Bool { lastSign > start }
+
+    /// For how long the peer has given no sign of life.
+    package func silence(at now: Int64) -> Int64 { time(at: now) - lastSign }
+
+    /// All answers are awaited anew, each for its whole time, as after a sign of life.
+    package mutating func beginAnew(at now: Int64) {
         start = time(at: now)
-        return start
+        lastSign = start
     }
 }

@@ -18,14 +18,6 @@ final class MQTTAfterLock: LinkAfterLock {
 
     var isReceiving: Bool { work.pieceStart > 0 }
 
-    private final class Apart {
-        let afterLock = MQTTAfterLock()
-    }
-
-    /// A second object of each loop, for work that is not an input of a link and may be done while a link performs its
-    /// own.
-    static func apart(on loop: EventLoop) -> MQTTAfterLock { loop.sharedObject(Apart.self) { Apart() }.afterLock }
-
     func assign(_ index: UInt32, to route: MQTTRoute) {
         if route.receivers.pending.isEmpty { work.touchedRoutes.append(route) }
         route.receivers.pending.append(index)

@@ -19,12 +19,10 @@ package struct KeepAlive: Sendable {
     private var pingTimeout: Int64 = .max
     /// When the last packet was encoded or written.
     package private(set) var lastSent: Int64 = 0
-    /// The clock of all that is awaited from the peer.
-    private(set) var listening = ListeningClock()
-    /// When the peer last gave a sign of life: bytes that were read, or progress of those that PINGREQ waits behind. This and
-    /// all times below are those of the listening clock.
-    private(set) var lastSign: Int64 = 0
-    /// When the oldest unanswered PINGREQ was written; `Int64.max` for none.
+    /// The clock of all that is awaited from the peer. Its signs of life are bytes that were read, and progress of those that
+    /// PINGREQ waits behind.
+    var listening = ListeningClock()
+    /// When the oldest unanswered PINGREQ was written, a time of that clock; `Int64.max` for none.
     private(set) var pingSent: Int64 = .max
     /// The position of that PINGREQ among the bytes of the connection.
     private var pingPosition = 0
@@ -47,7 +45,7 @@ package struct KeepAlive: Sendable {
         self.pingTimeout = pingTimeout
         self.isServer = isServer
         lastSent = now
-        lastSign = listening.time(at: now)
+        listening.noteSign(at: now)
         pingSent = .max
     }
 
@@ -60,7 +58,7 @@ package struct KeepAlive: Sendable {
     }
 
     /// For how long nothing was sent, and no sign of life was noticed although the caller listened.
-    func silence(at now: Int64) -> Int64 { min(now - lastSent, listening.time(at: now) - lastSign) }
+    func silence(at now: Int64) -> Int64 { min(now - lastSent, listening.silence(at: now)) }
 
     /// Whether PINGREQ waits on a slow link behind so much for so long that a server which wants a whole packet in one and a
     /// half times the interval may have got none.
@@ -80,7 +78,6 @@ package struct KeepAlive: Sendable {
     private func areMany(_ waiting: Int, of estimated: Int) -> Bool { waiting - estimated / 16 > 1024 }
 
     mutating func sent(at now: Int64) { lastSent = max(lastSent, now) }
-    mutating func received(at now: Int64) { lastSign = listening.time(at: now) }
 
     mutating func pinged(at now: Int64, progress: OutputProgress) {
         lastSent = now
@@ -105,7 +102,7 @@ package struct KeepAlive: Sendable {
         }
         guard reached > acknowledged else { return }
         acknowledged = reached
-        lastSign = listening.time(at: now)
+        listening.noteSign(at: now)
     }
 
     /// PINGRESP arrived: when PINGREQ was written, or nil if none was.
@@ -115,24 +112,14 @@ package struct KeepAlive: Sendable {
         return pingSent
     }
 
-    /// The caller itself stopped reading, or reads again.
-    mutating func setReadingPaused(_ paused: Bool, at now: Int64) { listening.setRunning(!paused, at: now) }
-
     /// The caller stops reading because of the bytes that it has written, or reads again: see
     /// ``OutputProgress/movedBytes``.
     mutating func setReadingHeldUp(_ heldUp: Bool) { isHeldUpByOutput = heldUp }
 
     mutating func systemSlept(since start: Int64, at now: Int64) {
         let time = listening.slept(since: start, at: now)
-        lastSign = min(lastSign, time)
         if pingSent != .max { pingSent = min(pingSent, time) }
     }
-
-    /// Whether the peer has given a sign of life since all answers were last awaited anew.
-    var hasSign: Bool { lastSign > listening.start }
-
-    /// All answers are awaited anew, as after a sign of life.
-    mutating func beginAnew(at now: Int64) { lastSign = listening.beginAnew(at: now) }
 
     /// Whether nothing is read because of what the peer has not taken, and it has taken some since this was last called: that is its
     /// sign of life.
@@ -146,12 +133,12 @@ package struct KeepAlive: Sendable {
 
     /// Signs of life that came over another network prove nothing: PINGREQ is due now, unless one is unanswered.
     mutating func networkChanged(at now: Int64) {
-        if !isServer && pingSent == .max { lastSign = min(lastSign, listening.time(at: now) - interval) }
+        if !isServer && pingSent == .max { listening.limitSign(to: listening.time(at: now) - interval) }
     }
 
     var deadline: Int64 {
         if isServer {
-            return interval == 0 ? .max : listening.moment(of: lastSign.advanced(byNanoseconds: interval))
+            return interval == 0 ? .max : listening.moment(of: listening.lastSign.advanced(byNanoseconds: interval))
         }
         return min(pingDue, countDue)
     }
@@ -165,13 +152,13 @@ package struct KeepAlive: Sendable {
     private var pingDue: Int64 {
         guard interval != 0 else { return .max }
         // While an answer is awaited only the sending side can ask for another ping.
-        let quietSince = pingSent == .max ? min(lastSent, listening.moment(of: lastSign)) : lastSent
+        let quietSince = pingSent == .max ? min(lastSent, listening.moment(of: listening.lastSign)) : lastSent
         return quietSince.advanced(byNanoseconds: interval)
     }
 
     private var deathDue: Int64 {
         guard pingSent != .max else { return .max }
-        return listening.moment(of: max(pingSent, lastSign).advanced(byNanoseconds: pingTimeout))
+        return listening.moment(of: max(pingSent, listening.lastSign).advanced(byNanoseconds: pingTimeout))
     }
 
     /// When to count the bytes before PINGREQ: when the answer is late, and while they hold it up twice before a server's
@@ -179,6 +166,6 @@ package struct KeepAlive: Sendable {
     private var countDue: Int64 {
         guard pingSent != .max else { return .max }
         let patience = steadyCounts < 0 ? pingTimeout : min(pingTimeout, interval / 5)
-        return listening.moment(of: max(pingSent, lastSign).advanced(byNanoseconds: patience))
+        return listening.moment(of: max(pingSent, listening.lastSign).advanced(byNanoseconds: patience))
     }
 }

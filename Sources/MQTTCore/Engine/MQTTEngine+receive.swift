@@ -28,7 +28,7 @@ extension MQTTEngine {
         guard phase != .closed, phase != .closing else { return bytes.byteCount }
         if effects.messages.isEmpty { inboundAliases.beginRead() }
         // Any byte is a sign of life for a client; a server requires whole packets within the keep alive [MQTT 5.0 3.1.2-22].
-        if !isServer { keepAlive.received(at: now) }
+        if !isServer { keepAlive.listening.noteSign(at: now) }
         var offset = start
         let sender = isServer ? MQTTRole.client : .server
         do throws(MQTTProtocolError) {
@@ -70,7 +70,7 @@ extension MQTTEngine {
             return bytes.byteCount
         }
         if isCareful, !effects.messages.isEmpty { quarantine.receivedMessage() }
-        if isServer && offset > start { keepAlive.received(at: now) }
+        if isServer && offset > start { keepAlive.listening.noteSign(at: now) }
         return offset
     }
 

@@ -62,7 +62,7 @@ extension MQTTEngine {
     /// The caller stopped or resumed reading by its own decision: silence of the peer then proves nothing, but we still
     /// write our pings.
     public mutating func setReadingPaused(_ paused: Bool, at now: Int64) {
-        keepAlive.setReadingPaused(paused, at: now)
+        keepAlive.listening.setRunning(!paused, at: now)
     }
 
     package var isReadingPaused: Bool { !listening.isRunning }
@@ -72,7 +72,7 @@ extension MQTTEngine {
 
     /// Whatever is awaited from the peer is awaited for its whole time from now on.
     private mutating func awaitAnew(at now: Int64) {
-        keepAlive.beginAnew(at: now)
+        keepAlive.listening.beginAnew(at: now)
         acknowledgementWait.beginAnew(at: listening.time(at: now))
     }
 
@@ -85,7 +85,7 @@ extension MQTTEngine {
 
     /// The peer takes what waits, which is its sign of life while nothing is read.
     private mutating func noteSign(at now: Int64) {
-        keepAlive.received(at: now)
+        keepAlive.listening.noteSign(at: now)
         acknowledgementWait.restart(at: listening.time(at: now))
     }
 
@@ -130,7 +130,7 @@ extension MQTTEngine {
         acknowledgementWait.limit(to: listening.time(at: now))
         filters.limitTimes(to: listening.time(at: now))
         guard listening.isRunning, now - start >= .longSleep else { return }
-        if keepAlive.hasSign { awaitAnew(at: now) }
+        if listening.hasSign { awaitAnew(at: now) }
         // At once: a message that is due now would count as what was sent last.
         if phase == .connected { probe(progress, at: now) }
     }
@@ -175,7 +175,7 @@ extension MQTTEngine {
     ///
     /// - Parameter timeout: how long the answer is awaited; bytes must have arrived in the last half of that time.
     private func mayFollowUntil(_ timeout: Int64) -> Int64 {
-        keepAlive.isReading ? keepAlive.lastSign.advanced(byNanoseconds: timeout / 2) : .min
+        keepAlive.isReading ? listening.lastSign.advanced(byNanoseconds: timeout / 2) : .min
     }
 
     private var mayProbe: Bool { keepAlive.interval > 0 && keepAlive.pingSent == .max && !isServer }

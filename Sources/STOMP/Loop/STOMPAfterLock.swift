@@ -42,14 +42,6 @@ final class STOMPAfterLock: LinkAfterLock {
 
     var isReceiving: Bool { pieceStart > 0 }
 
-    private final class Apart {
-        let afterLock = STOMPAfterLock()
-    }
-
-    /// A second object of each loop, for work that is not an input of a link and may be done while a link performs its
-    /// own.
-    static func apart(on loop: EventLoop) -> STOMPAfterLock { loop.sharedObject(Apart.self) { Apart() }.afterLock }
-
     /// Whether CONNECTED arrived.
     var hasConnected: Bool { effects.events.contains { Self.isConnected($0.kind) } }
 

@@ -64,7 +64,7 @@ extension STOMPEngine {
     /// The caller stopped or resumed reading by its own decision: while it does not read, silence of the peer proves
     /// nothing. Heart-beats are still written.
     public mutating func setReadingPaused(_ paused: Bool, at now: Int64) {
-        timing.setReadingPaused(paused, at: now)
+        timing.listening.setRunning(!paused, at: now)
     }
 
     /// The clock by which answers are awaited.
@@ -72,7 +72,7 @@ extension STOMPEngine {
 
     /// Whatever is awaited from the peer is awaited for its whole time from now on.
     private mutating func awaitAnew(at now: Int64) {
-        timing.beginAnew(at: now)
+        timing.listening.beginAnew(at: now)
         receiptWait.beginAnew(at: listening.time(at: now))
     }
 
@@ -85,11 +85,10 @@ extension STOMPEngine {
             let patience = min(configuration.connectTimeout, configuration.receiptTimeout)
             phaseDeadline = max(phaseDeadline, now.advanced(byNanoseconds: patience))
         }
-        timing.systemSlept(since: start, at: now)
-        let time = listening.time(at: now)
+        let time = timing.listening.slept(since: start, at: now)
         receiptWait.limit(to: time)
         receipts.limitDeadlines(to: time.advanced(byNanoseconds: configuration.receiptTimeout))
-        if listening.isRunning, now - start >= .longSleep, timing.hasSign { awaitAnew(at: now) }
+        if listening.isRunning, now - start >= .longSleep, listening.hasSign { awaitAnew(at: now) }
     }
 
     /// The caller reads nothing until the peer has taken more of ``output``, or reads again. Meanwhile what the peer takes is its
@@ -101,7 +100,7 @@ extension STOMPEngine {
 
     /// The peer takes what waits, which is its sign of life while nothing is read.
     private mutating func noteSign(at now: Int64) {
-        timing.read(at: now)
+        timing.listening.noteSign(at: now)
         receiptWait.restart(at: listening.time(at: now))
     }
 
@@ -179,7 +178,7 @@ extension STOMPEngine {
     /// Whether a frame is arriving in pieces, behind which a RECEIPT may come: nothing else can come before its end.
     private func isReadingFrame(at now: Int64) -> Bool {
         bytesLeft > 0 && timing.isReading
-            && timing.lastRead.advanced(byNanoseconds: configuration.receiptTimeout / 2) > listening.time(at: now)
+            && listening.lastSign.advanced(byNanoseconds: configuration.receiptTimeout / 2) > listening.time(at: now)
     }
 
     /// The server sent no receipt for too long.

@@ -18,7 +18,7 @@ extension STOMPEngine {
     ) -> Int {
         defer { assert(checkInvariants()) }
         guard phase != .closed, phase != .closing else { return bytes.byteCount }
-        if bytes.byteCount - start > bytesLeft { timing.read(at: now) }
+        if bytes.byteCount - start > bytesLeft { timing.listening.noteSign(at: now) }
         var base = start
         do throws(STOMPProtocolError) {
             while true {

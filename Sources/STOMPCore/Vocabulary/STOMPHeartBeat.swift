@@ -52,9 +52,7 @@ package struct HeartBeatTiming: Sendable {
     /// When the last frame or heart-beat was encoded or written.
     package private(set) var lastWrite: Int64 = 0
     /// The clock of all that is awaited from the peer.
-    private(set) var listening = ListeningClock()
-    /// When the peer last gave a sign of life, a time of that clock.
-    private(set) var lastRead: Int64 = 0
+    var listening = ListeningClock()
     /// We do not read until the peer has taken more of what we wrote: its silence is that it takes nothing.
     var isHeldUp = false
 
@@ -65,32 +63,18 @@ package struct HeartBeatTiming: Sendable {
     init(_ agreed: STOMPHeartBeat, at now: Int64) {
         outgoing = Int64(agreed.outgoing) * 1_000_000
         incoming = Int64(agreed.incoming) * 1_000_000
-        lastRead = now
+        listening.noteSign(at: now)
         lastWrite = now
     }
 
     mutating func wrote(at now: Int64) { lastWrite = max(lastWrite, now) }
 
-    mutating func read(at now: Int64) { lastRead = max(lastRead, listening.time(at: now)) }
-
     /// For how long nothing was written, and nothing read although we listened.
-    func silence(at now: Int64) -> Int64 { min(now - lastWrite, listening.time(at: now) - lastRead) }
+    func silence(at now: Int64) -> Int64 { min(now - lastWrite, listening.silence(at: now)) }
 
     mutating func stopHeartBeats() { (outgoing, incoming) = (0, 0) }
 
     var isReading: Bool { listening.isRunning && !isHeldUp }
-
-    mutating func setReadingPaused(_ paused: Bool, at now: Int64) { listening.setRunning(!paused, at: now) }
-
-    mutating func systemSlept(since start: Int64, at now: Int64) {
-        lastRead = min(lastRead, listening.slept(since: start, at: now))
-    }
-
-    /// Whether anything was read since all answers were last awaited anew.
-    var hasSign: Bool { lastRead > listening.start }
-
-    /// All answers are awaited anew, as after a sign of life.
-    mutating func beginAnew(at now: Int64) { lastRead = listening.beginAnew(at: now) }
 
     /// At three fifths of the interval: the peer expects data at least that often, and timers and networks are late.
     var writeDeadline: Int64 {
@@ -100,7 +84,7 @@ package struct HeartBeatTiming: Sendable {
     /// After two and a half times the interval of silence: ActiveMQ checks once in an interval whether it has sent
     /// anything since the last check, so that up to two intervals pass between a frame and its next heart-beat.
     var readDeadline: Int64 {
-        incoming == 0 ? .max : listening.moment(of: lastRead.advanced(byNanoseconds: incoming / 2 * 5))
+        incoming == 0 ? .max : listening.moment(of: listening.lastSign.advanced(byNanoseconds: incoming / 2 * 5))
     }
 
     var nextDeadline: Int64 { min(writeDeadline, readDeadline) }

@@ -87,6 +87,13 @@ package protocol LinkAfterLock: AnyObject, SendableMetatype {
 
 extension LinkAfterLock {
     package var isReceiving: Bool { false }
+
+    /// A second object of each loop, for work that is not an input of a link and may be done while a link performs its own.
+    package static func apart(on loop: EventLoop) -> Self { loop.sharedObject(Apart<Self>.self) { Apart() }.afterLock }
+}
+
+private final class Apart<AfterLock: LinkAfterLock> {
+    let afterLock = AfterLock()
 }
 
 extension LinkMachine where Self: ~Copyable {
